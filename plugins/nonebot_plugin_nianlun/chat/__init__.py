@@ -1,0 +1,1 @@
+"""When and how the character speaks: triggers, replies, and the sending of text."""

@@ -1,0 +1,101 @@
+"""Sending text to where an event came from.
+
+Text goes out as text segments only. A bare `str` in an API call would be read for CQ codes by
+the other side, so that a member could make the bot @ everybody or open a file of its host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+import re
+from typing import Literal, TypeAlias
+
+from nonebot import logger
+from nonebot.adapters.onebot.v11 import (
+    ActionFailed,
+    ApiNotAvailable,
+    Bot,
+    Message,
+    MessageEvent,
+    MessageSegment,
+)
+
+Purpose: TypeAlias = Literal["reply", "command"]
+
+LONG_CHARACTERS = 300
+LONG_LINES = 8
+CHUNK_CHARACTERS = 1000
+_SENTENCE_END = re.compile(r"[。！？!?…；;]+[”’」』）)]*")
+
+sending: ContextVar[Purpose | None] = ContextVar("sending", default=None)
+"""What this plugin is sending right now; None while somebody else's code sends."""
+
+
+async def send_text(bot: Bot, event: MessageEvent, text: str, *, purpose: Purpose) -> None:
+    """Send `text` to the chat of `event`; raises the adapter's errors."""
+    with _marked(purpose):
+        await bot.send(event, MessageSegment.text(text))
+
+
+async def send_long(
+    bot: Bot, event: MessageEvent, title: str, text: str, *, character: str, purpose: Purpose
+) -> None:
+    """Send a text of any length under its title: a long one as a bundle that folds away.
+
+    Where the other side knows no bundles or refuses this one, it goes out as plain messages.
+    """
+    whole = f"{title}\n{text}" if title else text
+    if len(whole) <= LONG_CHARACTERS and whole.count("\n") < LONG_LINES:
+        await send_text(bot, event, whole, purpose=purpose)
+        return
+    chunks = split_text(whole, CHUNK_CHARACTERS)
+    try:
+        with _marked(purpose):
+            await _send_forward(bot, event, chunks, character)
+    except (ActionFailed, ApiNotAvailable) as error:
+        logger.info(f"合并转发没有发出去，改发普通消息：{error!r}")
+        for chunk in chunks:
+            await send_text(bot, event, chunk, purpose=purpose)
+
+
+def split_text(text: str, limit: int) -> list[str]:
+    """Cut `text` into pieces of at most `limit` characters, at the end of a line where one ends
+    in the second half of a piece, else of a sentence, else hard. Only white space is lost."""
+    pieces = []
+    rest = text.strip()
+    while len(rest) > limit:
+        end = _cut(rest, limit)
+        pieces.append(rest[:end].rstrip())
+        rest = rest[end:].lstrip()
+    return [*pieces, rest] if rest else pieces
+
+
+def _cut(text: str, limit: int) -> int:
+    line_end = text.rfind("\n", limit // 2, limit + 1)
+    if line_end > 0:
+        return line_end
+    ends = [match.end() for match in _SENTENCE_END.finditer(text, limit // 2, limit)]
+    return ends[-1] if ends else limit
+
+
+async def _send_forward(bot: Bot, event: MessageEvent, chunks: list[str], character: str) -> None:
+    nodes = [
+        MessageSegment.node_custom(int(bot.self_id), character, Message(MessageSegment.text(chunk)))
+        for chunk in chunks
+    ]
+    group_id = getattr(event, "group_id", None)
+    if event.message_type == "group" and group_id is not None:
+        await bot.call_api("send_group_forward_msg", group_id=group_id, messages=nodes)
+    else:
+        await bot.call_api("send_private_forward_msg", user_id=event.user_id, messages=nodes)
+
+
+@contextmanager
+def _marked(purpose: Purpose) -> Iterator[None]:
+    token = sending.set(purpose)
+    try:
+        yield
+    finally:
+        sending.reset(token)

@@ -1,0 +1,179 @@
+"""The command line: works beside a running bot, on the same database."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import asdict
+from datetime import datetime
+import json
+from pathlib import Path
+import sys
+from typing import Any
+
+from .errors import NianlunError
+from .lifecycle import Nianlun
+from .memory.render import one_line
+from .store import chats
+from .store.export import lines
+
+Command = Callable[[Nianlun, argparse.Namespace], Awaitable[int]]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit status: 0 done, 1 failed, 2 wrong usage."""
+    arguments = _parser().parse_args(argv)
+    # The package is wiring and cannot be imported before NoneBot is initialised.
+    from . import nianlun
+
+    try:
+        return asyncio.run(_run(nianlun, arguments))
+    except NianlunError as error:
+        sys.stderr.write(f"{one_line(str(error))}\n")
+        return 1
+    except BrokenPipeError:
+        return 1
+    except KeyboardInterrupt:
+        return 1
+
+
+async def _run(nianlun: Nianlun, arguments: argparse.Namespace) -> int:
+    await nianlun.open()
+    try:
+        return await arguments.command(nianlun, arguments)
+    finally:
+        await nianlun.close()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="bot.py", description="不带参数启动机器人；带参数时是命令行工具。"
+    )
+    verbs = parser.add_subparsers(required=True, metavar="命令")
+
+    export = verbs.add_parser("export", help="把一个会话的全部记忆导出")
+    export.add_argument("chat", help="group:群号 或 private:QQ号，必要时写成 账号/group:群号")
+    export.add_argument("--format", choices=["jsonl"], default="jsonl", help="导出格式")
+    export.add_argument("-o", "--output", type=Path, help="写到这个文件；不写就输出到屏幕")
+    export.set_defaults(command=_export)
+
+    rollup = verbs.add_parser("rollup", help="现在就做完所有该做的整理")
+    rollup.add_argument("--chat", help="只整理这个会话")
+    rollup.set_defaults(command=_rollup)
+
+    recall = verbs.add_parser("recall", help="看看回复一句话时会想起什么，各占多少 token")
+    recall.add_argument("chat", help="会话")
+    recall.add_argument("text", help="那句话")
+    recall.set_defaults(command=_recall)
+
+    doctor = verbs.add_parser("doctor", help="检查数据库和每个会话的健康")
+    doctor.add_argument("--json", action="store_true", help="输出 JSON")
+    doctor.set_defaults(command=_doctor)
+    return parser
+
+
+def _say(line: str = "") -> None:
+    sys.stdout.write(f"{line}\n")
+
+
+async def _export(nianlun: Nianlun, arguments: argparse.Namespace) -> int:
+    chat = await chats.resolve(arguments.chat)
+    rows = lines(chat, nianlun.settings.timezone.key, nianlun.clock.now())
+    if arguments.output is None:
+        async for row in rows:
+            _say(json.dumps(row, ensure_ascii=False))
+    else:
+        await _write_file(arguments.output, rows)
+    return 0
+
+
+async def _write_file(path: Path, rows: AsyncIterator[dict[str, Any]]) -> None:
+    """Into a file beside it first, so that a broken export never replaces a whole one."""
+    partial = path.with_name(f"{path.name}.part")
+    try:
+        with partial.open("w", encoding="utf-8", newline="\n") as file:
+            async for row in rows:
+                file.write(f"{json.dumps(row, ensure_ascii=False)}\n")
+        partial.replace(path)
+    except OSError as error:
+        raise NianlunError(f"写不了 {path}：{error.strerror or error}") from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+async def _rollup(nianlun: Nianlun, arguments: argparse.Namespace) -> int:
+    only = None if arguments.chat is None else [await chats.resolve(arguments.chat)]
+    reports = await nianlun.jobs.tidy(only)
+    failed = 0
+    for chat, report in reports.items():
+        counts = f"写了 {report.activities} 条活动、{report.memories} 篇记忆"
+        declined = f"，{report.declined} 段没有值得记的" if report.declined else ""
+        _say(f"{chat.full}：{counts}{declined}")
+        for error in report.errors:
+            failed += 1
+            sys.stderr.write(f"{chat.full} 没有做完：{one_line(error)}\n")
+    if not reports:
+        _say("没有欠着的整理。")
+    return 1 if failed else 0
+
+
+async def _recall(nianlun: Nianlun, arguments: argparse.Namespace) -> int:
+    chat = await chats.resolve(arguments.chat)
+    prompt = await nianlun.recaller.prompt(chat, arguments.text)
+    for message in prompt.messages:
+        _say(f"—— {message['role']} ——")
+        _say(str(message["content"]))
+        _say()
+    parts = "，".join(f"{name} {count}" for name, count in prompt.tokens.items())
+    _say(f"约 {prompt.total} / {nianlun.settings.prompt_budget} token（{parts}）")
+    return 0
+
+
+async def _doctor(nianlun: Nianlun, arguments: argparse.Namespace) -> int:
+    report: dict[str, Any] = {
+        "database": str(nianlun.path.resolve()),
+        "writer": nianlun.writer.name,
+        "model": nianlun.notes_model if nianlun.client else None,
+        "timezone": nianlun.settings.timezone.key,
+        "now": nianlun.clock.now(),
+        "next_rollup": nianlun.jobs.next_rollup(),
+        "chats": [],
+    }
+    for row in await chats.everyone():
+        key = chats.key_of(row)
+        report["chats"].append(
+            {"chat": key.full, "name": row.name, **asdict(await nianlun.status(key))}
+        )
+    if arguments.json:
+        _say(json.dumps(report, ensure_ascii=False, default=_json, indent=2))
+    else:
+        _print_report(nianlun, report)
+    return 1 if any(chat["last_error"] for chat in report["chats"]) else 0
+
+
+def _json(value: object) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="seconds")
+    return str(value)
+
+
+def _print_report(nianlun: Nianlun, report: dict[str, Any]) -> None:
+    def local(value: datetime | None) -> str:
+        return "还没有" if value is None else f"{nianlun.calendar.local(value):%m-%d %H:%M}"
+
+    _say(f"数据库：{report['database']}（可以读写）")
+    _say(f"写手：{'模型 ' + report['model'] if report['model'] else '离线写手，没有设置密钥'}")
+    _say(f"时区：{report['timezone']}，下一次整理 {local(report['next_rollup'])}")
+    if not report["chats"]:
+        _say("还没有记录过任何会话。请确认 OneBot 一端已经连上机器人。")
+    for chat in report["chats"]:
+        _say(
+            f"{chat['chat']}：{chat['messages']} 条消息，{chat['pending']} 条待记，"
+            f"{chat['activities']} 条活动，{chat['days']} 天 {chat['months']} 月"
+            f" {chat['years']} 年；最近一次记 {local(chat['last_note_at'])}，"
+            f"整理 {local(chat['last_rollup_at'])}，缺口 {chat['gaps']}，"
+            f"今天 {chat['tokens_today']} token"
+        )
+        if chat["last_error"]:
+            _say(f"  ⚠ {local(chat['last_error_at'])} {one_line(chat['last_error'])}")

@@ -1,0 +1,1 @@
+"""The commands under `/记忆`; `matcher.register` puts them to work."""

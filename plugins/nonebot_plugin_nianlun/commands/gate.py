@@ -1,0 +1,146 @@
+"""Which messages are commands: decided on their text alone, before anything costs time."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from contextlib import AsyncExitStack
+import re
+from typing import TYPE_CHECKING
+
+from nonebot.adapters.onebot.v11 import Message, MessageEvent, MessageSegment
+from nonebot.permission import Permission
+
+from ..types import Segment
+
+if TYPE_CHECKING:
+    from nonebot.adapters import Bot, Event
+    from nonebot.typing import T_DependencyCache
+
+WORD = "记忆"
+SEPARATORS = " \t\r\n\u3000\u00a0"
+"""What may stand between the parts of a command; phones type the full-width space."""
+
+
+def is_command(text: str, starts: Collection[str]) -> bool:
+    """Whether `text` begins with a command start and the word, and the word ends there."""
+    text = text.lstrip(SEPARATORS)
+    for start in starts:
+        head = start + WORD
+        if text.startswith(head) and (len(text) == len(head) or text[len(head)] in SEPARATORS):
+            return True
+    return False
+
+
+def has_command(message: Message, self_id: str, starts: Collection[str]) -> bool:
+    """Whether `message`, as the adapter hands it on, is a command to the bot `self_id`.
+
+    The adapter has already taken off the bot's nickname, so this wants `event.message`.
+    """
+    body = _body_start(message, self_id)
+    return (
+        body < len(message)
+        and message[body].type == "text"
+        and is_command(_text_of(message[body]), starts)
+    )
+
+
+def command_body(message: Message, self_id: str) -> Message:
+    """The command without the quotation and the @ of the bot around it."""
+    body = message[_body_start(message, self_id) :]
+    while body and (_is_at(body[-1], self_id) or _is_blank(body[-1])):
+        body.pop()
+    return body
+
+
+class CommandWords:
+    """Tells from a message as it was sent whether it is a command to the bot.
+
+    The gate sees messages without the nickname, which the adapter takes off; here it still
+    stands before the command.
+    """
+
+    __slots__ = ("_nickname", "_starts")
+
+    def __init__(self, starts: Collection[str], nicknames: Collection[str]) -> None:
+        self._starts = frozenset(starts)
+        names = "|".join(re.escape(name) for name in nicknames)
+        # The same pattern by which the adapter finds a nickname.
+        self._nickname = re.compile(rf"(?:{names})[\s,，]*", re.IGNORECASE) if names else None
+
+    def in_segments(self, segments: Sequence[Segment], self_id: str) -> bool:
+        quoted = False
+        for segment in segments:
+            kind, data = segment["type"], segment["data"]
+            if kind == "reply":
+                quoted = True
+            elif kind == "text":
+                text = str(data.get("text", ""))
+                if text.strip(SEPARATORS):
+                    return self._is_command(text)
+            elif kind != "at" or not (quoted or str(data.get("qq")) == self_id):
+                return False
+        return False
+
+    def _is_command(self, text: str) -> bool:
+        if WORD not in text:
+            return False
+        if self._nickname is not None and (name := self._nickname.match(text)):
+            text = text[name.end() :]
+        return is_command(text, self._starts)
+
+
+class CommandGate(Permission):
+    """Lets commands through and nothing else, the bot's own lines least of all.
+
+    A permission is checked before the rule, and this one overrides the call itself: NoneBot's
+    injection of parameters alone would cost every ordinary message two tasks a parameter.
+    It has to be assigned to a finished matcher, since a constructor would wrap it away.
+    """
+
+    __slots__ = ("starts",)
+
+    def __init__(self, starts: Collection[str]) -> None:
+        super().__init__()
+        self.starts = frozenset(starts)
+
+    async def __call__(
+        self,
+        bot: Bot,
+        event: Event,
+        stack: AsyncExitStack | None = None,
+        dependency_cache: T_DependencyCache | None = None,
+    ) -> bool:
+        return (
+            isinstance(event, MessageEvent)
+            and event.user_id != event.self_id
+            and has_command(event.message, str(event.self_id), self.starts)
+        )
+
+
+def _body_start(message: Message, self_id: str) -> int:
+    """Index of the first segment that is more than an address.
+
+    Clients put an @ of the quoted person behind a quotation; the adapter leaves both in place
+    when it cannot fetch the quoted message.
+    """
+    quoted = False
+    for index, segment in enumerate(message):
+        if segment.type == "reply":
+            quoted = True
+        elif not (
+            _is_at(segment, self_id) or (quoted and segment.type == "at") or _is_blank(segment)
+        ):
+            return index
+    return len(message)
+
+
+def _is_at(segment: MessageSegment, self_id: str) -> bool:
+    return segment.type == "at" and str(segment.data.get("qq")) == self_id
+
+
+def _is_blank(segment: MessageSegment) -> bool:
+    return segment.type == "text" and not _text_of(segment).strip(SEPARATORS)
+
+
+def _text_of(segment: MessageSegment) -> str:
+    return str(segment.data.get("text", ""))

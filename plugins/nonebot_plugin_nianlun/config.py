@@ -1,0 +1,140 @@
+"""Settings, read from NoneBot's configuration under `NIANLUN__…`."""
+
+from __future__ import annotations
+
+from datetime import time
+from pathlib import Path
+import re
+from typing import Annotated, Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from nonebot.config import SettingsError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic_core import ErrorDetails
+
+from .errors import ConfigError
+
+Positive = Annotated[int, Field(ge=1)]
+_SECRETS = {"panel_token", "api_keys"}
+
+
+class Settings(BaseModel):
+    """Everything that `NIANLUN__…` can set. Blank values mean the default."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        arbitrary_types_allowed=True,
+        frozen=True,
+        coerce_numbers_to_str=True,  # a character may be called 2233
+    )
+
+    persona_file: Path | None = None
+    character: str = ""
+    database_url: str = ""
+    data_dir: Path | None = None
+    timezone: ZoneInfo = ZoneInfo("Asia/Shanghai")
+    day_starts_at: time = time(4, 0)
+    model: str = "gpt-4o-mini"
+    notes_model: str = ""
+    extra_body: dict[str, Any] = Field(default_factory=dict)
+    enabled_chats: frozenset[str] = frozenset()
+    disabled_chats: frozenset[str] = frozenset()
+    members_read: bool = True
+    activity_messages: Positive = 50
+    activity_messages_private: Positive = 20
+    activity_min_messages: Positive = 8
+    activity_idle_minutes: Positive = 20
+    rollup_pending_activities: Positive = 20
+    keep_days: Positive = 7
+    keep_months: Positive = 2
+    prompt_budget: Annotated[int, Field(ge=500)] = 6000
+    recall_budget: Annotated[int, Field(ge=0)] = 800
+    history_messages: Annotated[int, Field(ge=6)] = 20
+    daily_token_limit: Annotated[int, Field(ge=0)] | None = None
+    panel_token: str = ""
+    api_keys: frozenset[str] = frozenset()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _blank_is_default(cls, values: object) -> object:
+        if isinstance(values, dict):
+            return {key: value for key, value in values.items() if value not in ("", None)}
+        return values
+
+    @field_validator("timezone", mode="before")
+    @classmethod
+    def _zone(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        try:
+            return ZoneInfo(value)
+        except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+            raise ValueError(f"没有名为 {value!r} 的时区，请写成 Asia/Shanghai 这样") from error
+
+    @field_validator("day_starts_at", mode="before")
+    @classmethod
+    def _before_noon(cls, value: object) -> object:
+        if isinstance(value, time):
+            return value
+        match = re.fullmatch(r"(\d{1,2}):([0-5]\d)", str(value).strip(), re.ASCII)
+        if match is None or int(match[1]) >= 12:
+            raise ValueError("请写成 00:00 到 11:59 之间的 HH:MM")
+        return time(int(match[1]), int(match[2]))
+
+    @field_validator("enabled_chats", "disabled_chats", mode="before")
+    @classmethod
+    def _chats(cls, value: object) -> object:
+        if isinstance(value, (int, str)):
+            value = [value]
+        if isinstance(value, (list, tuple, set, frozenset)):
+            return frozenset(str(item).strip() for item in value)
+        return value
+
+
+class Config(BaseModel):
+    """The part of NoneBot's configuration that this plugin reads."""
+
+    nianlun: Settings = Field(default_factory=Settings)
+    openai_api_key: str = ""
+    openai_base_url: str = ""
+
+    @field_validator("openai_api_key", "openai_base_url", mode="before")
+    @classmethod
+    def _text(cls, value: object) -> object:
+        return "" if value is None else str(value).strip()
+
+
+def explain(error: ValidationError | SettingsError) -> ConfigError:
+    """Turn pydantic's or NoneBot's report into one line that names the setting and its fault.
+
+    NoneBot's is about lists and objects that are no JSON; it names the variable in quotes.
+    """
+    if isinstance(error, SettingsError):
+        name = str(error).partition('"')[2].rstrip('"').upper()
+        return ConfigError(f'{name} 不对：要写成 JSON，例如 ["group:123456"]')
+    parts = []
+    for item in error.errors():
+        steps = [str(step) for step in item["loc"][:2]]
+        key = "__".join(steps).upper()
+        if item["type"] == "extra_forbidden":
+            parts.append(f"没有 {key} 这个设置，请检查拼写")
+            continue
+        shown = "" if _SECRETS & set(steps) else f"={item['input']!r}"
+        parts.append(f"{key}{shown} 不对：{_reason(item)}")
+    return ConfigError("；".join(parts))
+
+
+_REASONS = {
+    "int_parsing": "应为整数",
+    "int_type": "应为整数",
+    "bool_parsing": "应为 true 或 false",
+    "dict_type": "应为 JSON 对象",
+    "frozen_set_type": "应为 JSON 列表",
+    "time_parsing": "应为 HH:MM",
+}
+
+
+def _reason(item: ErrorDetails) -> str:
+    if item["type"] == "greater_than_equal":
+        return f"不能小于 {item.get('ctx', {}).get('ge')}"
+    return _REASONS.get(item["type"], item["msg"].removeprefix("Value error, "))

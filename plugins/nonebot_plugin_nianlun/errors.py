@@ -1,0 +1,75 @@
+"""The errors of Nianlun.
+
+NianlunError
+├── ConfigError          a setting is wrong; the message names it and says what to write
+├── StoreError           the database cannot serve
+│   ├── StoreUnavailable     cannot be opened, is not a database, or is full
+│   ├── StoreTooNew          was written by a newer Nianlun
+│   ├── StoreLocked          another process held the write lock for the whole busy timeout
+│   └── Overtaken            what a note was written from has changed meanwhile; nothing is stored
+├── ChatError            a chat was named that does not exist, or that fits several
+├── ModelError           the model gave nothing that can be used
+│   ├── ModelUnavailable     network, time limit, rate limit or server error: try later
+│   ├── ModelRefused         the provider refused the content
+│   └── BadAnswer            an answer came, but not one that can be used
+├── NoteRejected         a note breaks a writing rule; the text is meant for the model
+└── PromptTooSmall       the fixed part of a prompt is larger than the whole budget
+"""
+
+from __future__ import annotations
+
+
+class NianlunError(Exception):
+    """Base of everything raised on purpose. Its text is one line for a person."""
+
+
+class ConfigError(NianlunError):
+    """A setting is wrong."""
+
+
+class StoreError(NianlunError):
+    """The database cannot serve."""
+
+
+class StoreUnavailable(StoreError):
+    """The database cannot be opened, is not a database, or has no room."""
+
+
+class StoreTooNew(StoreError):
+    """The database was written by a newer version of Nianlun."""
+
+
+class StoreLocked(StoreError):
+    """Another process held the write lock for the whole busy timeout."""
+
+
+class Overtaken(StoreError):
+    """What a note was written from has changed meanwhile; nothing was stored."""
+
+
+class ChatError(NianlunError):
+    """A chat was named that does not exist, or that fits several bot accounts."""
+
+
+class ModelError(NianlunError):
+    """The model gave nothing that can be used."""
+
+
+class ModelUnavailable(ModelError):
+    """Network, time limit, rate limit or server error; worth another try later."""
+
+
+class ModelRefused(ModelError):
+    """The provider refused the content of the request."""
+
+
+class BadAnswer(ModelError):
+    """An answer came, but it is empty, not text, or not the JSON that was asked for."""
+
+
+class NoteRejected(NianlunError):
+    """A note breaks a writing rule. The message tells the model what to change."""
+
+
+class PromptTooSmall(NianlunError):
+    """The fixed part of a prompt alone is larger than the budget."""

@@ -1,0 +1,187 @@
+"""Owed work: what is due is done at start, when a bot connects, and by the clock.
+
+There are no timers that could be missed. The one function here does everything that is owed
+since the last commit, whenever it is called and by whichever process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+import os
+import platform
+import sys
+from uuid import uuid4
+
+from nonebot import logger
+
+from .chat.recall import Recaller
+from .clock import Clock
+from .config import Settings
+from .errors import NianlunError
+from .llm.offline_writer import OfflineWriter
+from .memory.calendar import Calendar
+from .memory.protocols import NoteWriter
+from .memory.rollups import RollupPolicy
+from .memory.upkeep import Upkeep
+from .memory.windows import DAY_END_GRACE, WindowPolicy
+from .store import chats, memories, messages
+from .types import ChatKey, TidyReport
+
+_LEASE = timedelta(minutes=10)
+"""Longer than any single model call; a process that dies blocks its chat no longer than this."""
+_AT_ONCE = 3
+_POLL_SECONDS = 0.5
+_WORK = "upkeep"
+_NOTHING = TidyReport(0, 0, 0, ())
+
+_PROCESS = f"{os.getpid()}/{platform.node()[:32]}"
+
+
+def _is_gone(holder: str) -> bool:
+    """Whether a lease was left by a process of this machine that does not run any more.
+
+    A holder of our own process number that is not us had it before: numbers are used again.
+    """
+    _, _, process = holder.partition("@")
+    pid, _, node = process.partition("/")
+    if node != platform.node()[:32] or not pid.isdecimal():
+        return False
+    if process == _PROCESS:
+        return True
+    if sys.platform == "win32":
+        return False  # there, asking a process for a sign of life would end it
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+class Jobs:
+    """Does the owed work of all chats, each chat by one process at a time."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Clock,
+        calendar: Calendar,
+        writer: NoteWriter,
+        recaller: Recaller,
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._calendar = calendar
+        self._writer = writer
+        self._recaller = recaller
+        self._holder = f"{uuid4().hex[:12]}@{_PROCESS}"
+        self._locks: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._slots = asyncio.Semaphore(_AT_ONCE)
+        self._running: asyncio.Task[None] | None = None
+        self._again = False
+
+    def next_rollup(self) -> datetime:
+        """When the current logical day will be closed."""
+        today = self._calendar.day_of(self._clock.now())
+        return self._calendar.end_of(today) + DAY_END_GRACE
+
+    def soon(self) -> None:
+        """Start on what is owed in the background, or once more after the run in progress."""
+        self._again = True
+        if self._running is None or self._running.done():
+            self._running = asyncio.create_task(self._run(), name="nianlun-owed")
+
+    async def tick(self) -> None:
+        """What the scheduler calls."""
+        self.soon()
+
+    async def stop(self) -> None:
+        """End running jobs. What they have not stored stays owed."""
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.gather(self._running, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while self._again:
+            self._again = False
+            try:
+                await self.do_owed()
+            except NianlunError as error:
+                logger.error(f"整理记忆时数据库出错，稍后再试：{error}")
+            except Exception as error:
+                logger.opt(exception=error).error("整理记忆时出了意外，稍后再试")
+
+    async def do_owed(self) -> None:
+        """Do what every chat owes; chats that failed lately and chats in work are left alone."""
+        now = self._clock.now()
+        due = [
+            (chat_id, key)
+            for chat_id, key, retry_at in await chats.with_work()
+            if (retry_at is None or retry_at <= now) and not self._locks[chat_id].locked()
+        ]
+        await asyncio.gather(*(self._do_one(chat_id, key) for chat_id, key in due))
+
+    async def _do_one(self, chat_id: int, key: ChatKey) -> None:
+        async with self._slots:
+            await self._tidy(chat_id, key, by_hand=False)
+
+    async def tidy(self, only: Sequence[ChatKey] | None = None) -> dict[ChatKey, TidyReport]:
+        """Do all owed work now, also of windows that are not due yet, chat after chat."""
+        reports: dict[ChatKey, TidyReport] = {}
+        for chat_id, key, _ in await chats.with_work():
+            if only is None or key in only:
+                reports[key] = await self._tidy(chat_id, key, by_hand=True)
+        return reports
+
+    async def _tidy(self, chat_id: int, key: ChatKey, *, by_hand: bool) -> TidyReport:
+        """By hand: also windows that are not due, and after whoever works on the chat now."""
+        async with self._locks[chat_id]:
+            while not await self._claim(chat_id):
+                if not by_hand:
+                    return _NOTHING
+                await asyncio.sleep(_POLL_SECONDS)
+            try:
+                report = await self._upkeep(chat_id, key).run(chat_id, everything=by_hand)
+            finally:
+                await asyncio.shield(chats.release(chat_id, _WORK, self._holder))
+        if report.errors:
+            logger.warning(f"{key} 的记忆没有写成，留着下次再写：{report.errors[0]}")
+            await chats.note_failure(chat_id, report.errors[0], self._clock.now())
+        else:
+            await chats.note_success(chat_id)
+        if report.activities or report.memories:
+            logger.info(f"{key} 写了 {report.activities} 条活动、{report.memories} 篇记忆")
+        return report
+
+    async def _claim(self, chat_id: int) -> bool:
+        now = self._clock.now()
+        return await chats.claim(chat_id, _WORK, self._holder, now, now + _LEASE, _is_gone)
+
+    def _upkeep(self, chat_id: int, key: ChatKey) -> Upkeep:
+        settings = self._settings
+        private = key.kind == "private"
+        return Upkeep(
+            messages=messages,
+            memories=memories,
+            writer=self._writer,
+            fallback=OfflineWriter(self._calendar),
+            clock=self._clock,
+            calendar=self._calendar,
+            windows=WindowPolicy(
+                messages=settings.activity_messages_private
+                if private
+                else settings.activity_messages,
+                min_messages=settings.activity_min_messages,
+                idle=timedelta(minutes=settings.activity_idle_minutes),
+            ),
+            rollups=RollupPolicy(
+                pending_activities=settings.rollup_pending_activities,
+                keep_days=settings.keep_days,
+            ),
+            scene=lambda: self._recaller.scene(key, chat_id),
+            still_ours=lambda: self._claim(chat_id),
+        )

@@ -1,0 +1,250 @@
+"""Everything that runs, put together once, opened and closed in order."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from nonebot import logger
+from nonebot.adapters import Bot
+from nonebot.adapters.onebot.v11 import Bot as OneBot
+from nonebot.adapters.onebot.v11 import Event, MessageEvent
+from nonebot.config import Config as NoneBotConfig
+
+from .capture.events import chat_of, incoming, withdrawal
+from .capture.outgoing import SEND_APIS, ambiguous, sent
+from .capture.recorder import Recorder
+from .chat.delivery import sending
+from .chat.recall import Recaller
+from .chat.reply import Replier
+from .clock import SystemClock
+from .commands.gate import CommandWords
+from .config import Config
+from .errors import ChatError
+from .jobs import Jobs
+from .llm.client import ModelClient
+from .llm.model_writer import ModelWriter
+from .llm.offline_writer import OfflineWriter
+from .memory.calendar import Calendar
+from .memory.layers import Layers
+from .store import chats, database, health, memories, speakers, usage
+from .types import (
+    ME,
+    Activity,
+    ChatKey,
+    ChatStatus,
+    Memory,
+    MemoryKind,
+    TidyReport,
+    Usage,
+    Via,
+)
+
+_NOBODY = TidyReport(0, 0, 0, ())
+
+
+class Nianlun:
+    """The running product: what events, commands and the command line talk to."""
+
+    def __init__(
+        self,
+        config: Config,
+        data_dir: Path,
+        nonebot: NoneBotConfig,
+    ) -> None:
+        """Raises ConfigError or PromptTooSmall when the settings cannot work; opens nothing."""
+        settings = config.nianlun
+        self.settings = settings
+        self.superusers = frozenset(user.removeprefix("onebot:") for user in nonebot.superusers)
+        self.members_read = settings.members_read
+        self.clock = SystemClock()
+        self.calendar = Calendar(settings.timezone, settings.day_starts_at)
+        self.character = settings.character or min(nonebot.nickname, default="") or "年轮"
+        self._commands = CommandWords(nonebot.command_start, nonebot.nickname)
+        self.path = database.database_path(settings.database_url, settings.data_dir or data_dir)
+        self.recorder = Recorder(self.clock, self.character)
+        self.recaller = Recaller(settings, self.character, self.clock, self.calendar)
+        self.recaller.build(Layers(), [], "QQ")
+        self.notes_model = settings.notes_model or settings.model
+        self.client = _client(config)
+        writer = OfflineWriter(self.calendar)
+        if self.client is not None:
+            writer = ModelWriter(self.client, self.calendar, self._count_notes, self.notes_model)
+        self.writer = writer
+        self.jobs = Jobs(settings, self.clock, self.calendar, writer, self.recaller)
+        self.replier = Replier(self.client, self.recorder, self.recaller, self.clock, self.calendar)
+        self._guard: asyncio.Task[None] | None = None
+
+    async def check(self) -> None:
+        """See that the database can serve, and bring it to this version. Raises StoreError."""
+        await database.prepare(self.path)
+
+    async def open(self) -> None:
+        """Check, migrate and open the database. Raises StoreError."""
+        await database.prepare(self.path)
+        await database.open_store(self.path)
+        self._guard = asyncio.create_task(self._close_at_the_end(), name="nianlun-guard")
+        # Let it reach its wait: a task that is cancelled before its first step runs no finally.
+        await asyncio.sleep(0)
+
+    async def close(self) -> None:
+        """End what runs, store what is waiting, close the database."""
+        await self.jobs.stop()
+        await self.recorder.stop()
+        if self.client is not None:
+            await self.client.close()
+        if self._guard is not None:
+            self._guard.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._guard
+            self._guard = None
+
+    async def _close_at_the_end(self) -> None:
+        """Close the database on every path, also when another plugin's start-up fails.
+
+        The driver's thread is no daemon: left open it would keep the process alive for ever.
+        An event loop cancels what is left when it ends, and waits for it.
+        """
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await database.close_store()
+            chats.forget_cached_ids()
+            speakers.forget_cached_names()
+
+    def hears(self, chat: ChatKey) -> bool:
+        """Whether this chat is recorded and answered at all."""
+        names = {str(chat), chat.full, chat.peer_id}
+        if names & self.settings.disabled_chats:
+            return False
+        return not self.settings.enabled_chats or bool(names & self.settings.enabled_chats)
+
+    def on_event(self, bot: OneBot, event: Event) -> None:
+        """Take in an event as it arrived; only enqueues."""
+        now = self.clock.now()
+        kind = event.post_type
+        if kind == "notice":
+            notice = withdrawal(event, self_id=bot.self_id, now=now)
+            if notice is not None and self.hears(notice.chat):
+                self.recorder.accept(notice)
+        elif kind in ("message", "message_sent"):
+            message = incoming(event, self_id=bot.self_id, now=now)
+            if message is None or not self.hears(message.chat):
+                return
+            if message.user_id != ME and self._commands.in_segments(message.segments, bot.self_id):
+                message = replace(message, skipped="command")
+            self.recorder.accept(message)
+
+    def on_sent(
+        self, bot: Bot, exception: Exception | None, api: str, data: dict[str, Any], result: object
+    ) -> None:
+        """Take in what the bot said through any plugin; only enqueues."""
+        if api not in SEND_APIS or (exception is not None and not ambiguous(exception)):
+            return
+        purpose = sending.get()
+        via: Via = "other" if purpose is None else "nianlun"
+        message = sent(
+            api,
+            data,
+            result,
+            self_id=bot.self_id,
+            name=self.character,
+            now=self.clock.now(),
+            via=via,
+            delivery="ok" if exception is None else "unknown",
+            skipped="command" if purpose == "command" else None,
+        )
+        if message is not None and self.hears(message.chat):
+            self.recorder.accept(message)
+
+    async def answer(self, bot: OneBot, event: MessageEvent) -> None:
+        """Reply to a message that the gate let through."""
+        chat = chat_of(event, bot.self_id)
+        if chat is not None and self.hears(chat):
+            await self.replier.answer(chat, bot, event)
+
+    async def status(self, chat: ChatKey) -> ChatStatus:
+        """How the chat's memory is doing. Raises ChatError when nothing was recorded there."""
+        if self.recorder.waiting and not self.recorder.trouble:
+            await self.recorder.flush()
+        chat_id = await self._known(chat)
+        counts = await health.counts(chat_id)
+        today = self.calendar.day_of(self.clock.now()).isoformat()
+        trouble = self.recorder.trouble or self.replier.trouble
+        return ChatStatus(
+            messages=counts.messages,
+            pending=counts.pending,
+            skipped=counts.skipped,
+            activities=counts.activities,
+            days=counts.days,
+            months=counts.months,
+            years=counts.years,
+            last_note_at=counts.last_note_at,
+            last_rollup_at=counts.last_rollup_at,
+            last_error=trouble or (counts.last_error if counts.failures else None),
+            last_error_at=self.clock.now() if trouble else counts.last_error_at,
+            next_rollup_at=self.jobs.next_rollup(),
+            gaps=counts.gaps,
+            tokens_today=await usage.tokens(chat_id, today, replies=False),
+            writer=self.writer.name,
+            paused=counts.paused,
+        )
+
+    async def memory(self, chat: ChatKey, kind: MemoryKind, period: str) -> Memory | None:
+        chat_id = await chats.find(chat)
+        return None if chat_id is None else await memories.memory(chat_id, kind, period)
+
+    async def activities(self, chat: ChatKey, date: str) -> list[Activity]:
+        chat_id = await chats.find(chat)
+        if chat_id is None:
+            return []
+        return [a for a in await memories.activities(chat_id, date) if a.text]
+
+    async def tidy(self, chat: ChatKey) -> TidyReport:
+        if self.recorder.waiting:
+            await self.recorder.flush()
+        return (await self.jobs.tidy([chat])).get(chat, _NOBODY)
+
+    async def _known(self, chat: ChatKey) -> int:
+        chat_id = await chats.find(chat)
+        if chat_id is None:
+            raise ChatError("这个会话还没有记录过消息")
+        return chat_id
+
+    async def _count_notes(self, chat: ChatKey, purpose: str, cost: Usage, ok: bool) -> None:
+        chat_id = await self._known(chat)
+        date = self.calendar.day_of(self.clock.now()).isoformat()
+        await usage.count(chat_id, date, purpose, self.notes_model, cost, ok)
+
+    def describe(self, host: str, port: int) -> list[str]:
+        """What the owner should know at start, a line each."""
+        address = "127.0.0.1" if host in ("0.0.0.0", "::", "") else host
+        if self.client is None:
+            writer = "内置的离线写手（设置 OPENAI_API_KEY 后改用模型，并能聊天）"
+        else:
+            writer = f"模型 {self.notes_model} "
+        at = self.calendar.local(self.jobs.next_rollup())
+        return [
+            f"记忆存放在 {self.path.resolve()}",
+            f"请让 NapCat 等用反向 WebSocket 连接 ws://{address}:{port}/onebot/v11/ws",
+            f"记忆由{writer}来写",
+            f"下一次整理在 {at:%Y-%m-%d %H:%M}（{self.settings.timezone.key}）",
+        ]
+
+    def announce(self, host: str, port: int) -> None:
+        for line in self.describe(host, port):
+            logger.success(line)
+
+
+def _client(config: Config) -> ModelClient | None:
+    if not config.openai_api_key:
+        return None
+    return ModelClient(
+        api_key=config.openai_api_key,
+        base_url=config.openai_base_url,
+        model=config.nianlun.model,
+        extra_body=config.nianlun.extra_body,
+    )

@@ -1,0 +1,1 @@
+"""Talking to language models: the client, the writers of notes and their prompts."""

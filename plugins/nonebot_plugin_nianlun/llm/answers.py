@@ -1,0 +1,72 @@
+"""Finding the JSON in what a model answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+import json
+import re
+from typing import NoReturn
+
+from ..errors import BadAnswer
+
+# Only at the start of a line: a fence inside a JSON string was quoted from a chat.
+_FENCE = re.compile(r"^[ \t]*```[\w-]*[ \t]*\n(.*?)^[ \t]*```", re.DOTALL | re.MULTILINE)
+# A bracket of prose such as `[笑]` or `{名字}` cannot begin JSON and is passed over.
+_OPENING = re.compile(r'\{(?=\s*["}])|\[(?=\s*[\[\]{"\d-])')
+_IN_BRACKETS = re.compile(r'"(?:\\.|[^"\\])*"|[\[\]{}"]', re.DOTALL)
+_TRAILING_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[\]}])', re.DOTALL)
+
+
+def parse_json(text: str) -> dict[str, object] | list[object]:
+    """The object or list in an answer: the whole of it, else a fenced block, else the longest
+    outermost pair of brackets. Prose around it and trailing commas are tolerated; what was cut
+    short is not, because half an answer looks like a whole one.
+
+    Raises BadAnswer, with a sentence for the model, when there is none.
+    """
+    text = text.lstrip("\ufeff")
+    for candidate in (text, *_FENCE.findall(text)):
+        value = _load(candidate)
+        if value is not None:
+            return value
+    found = [(len(span), value) for span in _spans(text) if (value := _load(span)) is not None]
+    if not found:
+        raise BadAnswer("回答里没有完整的 JSON 对象，请只输出一个 JSON 对象")
+    return max(found, key=lambda item: item[0])[1]
+
+
+def _spans(text: str) -> Iterator[str]:
+    """Each outermost balanced pair of brackets; brackets inside strings do not count."""
+    position = 0
+    while opening := _OPENING.search(text, position):
+        end = _end_of(text, opening.start())
+        if end is None:
+            return
+        yield text[opening.start() : end]
+        position = end
+
+
+def _end_of(text: str, start: int) -> int | None:
+    depth = 0
+    for token in _IN_BRACKETS.finditer(text, start):
+        mark = token[0]
+        if mark == '"':  # a string that never ends
+            return None
+        depth += (mark in "[{") - (mark in "]}")
+        if depth == 0:
+            return token.end()
+    return None
+
+
+def _load(text: str) -> dict[str, object] | list[object] | None:
+    for attempt in (text, _TRAILING_COMMA.sub(lambda match: match[1] or "", text)):
+        try:
+            value = json.loads(attempt, strict=False, parse_constant=_not_json)
+        except (ValueError, RecursionError):
+            continue
+        return value if isinstance(value, (dict, list)) else None
+    return None
+
+
+def _not_json(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")

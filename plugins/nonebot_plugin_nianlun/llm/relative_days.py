@@ -1,0 +1,106 @@
+"""Words like 明天, 昨晚 or 下周三: which date they mean, and a text without them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, timedelta
+import re
+
+_WEEKDAYS = {name: index for index, name in enumerate("一二三四五六日")} | {"天": 6, "末": 5}
+_DAY_SHIFTS = {"大前": -3, "前": -2, "昨": -1, "今": 0, "明": 1, "后": 2, "大后": 3}
+_NEAR_DAYS = {-3: "大前一天", -2: "前两天", -1: "前一天", 0: "那天", 1: "第二天", 2: "两天后"}
+_SHIFTS = {"上上": -2, "上": -1, "去": -1, "这": 0, "本": 0, "今": 0, "下": 1, "明": 1, "下下": 2}
+_PART = {"晚": "晚上", "夜": "夜里", "早": "早上"}
+
+# The guards keep 小明早上, 说明天气, 以后天天, 先后天, 明日方舟, 晚上周五 and 晚上月亮 whole.
+_RELATIVE = re.compile(
+    r"(?P<day>大前|(?<![之以目])前|大后|(?<![先今以然最之背])后)天(?![天气性])"
+    r"|(?P<near>[昨今]|(?<![小文发聪声黎光清透证])明)"
+    r"(?:天(?![天气])|日(?!方舟|之后|头条)|儿(?![子童])"
+    r"|(?P<part>晚上?|夜里?|早(?![就已])上?))"
+    r"|(?P<week>上上|下下|(?<![早晚马线以])上|(?<![一楼地线])下|这|本)个?(?:周|星期|礼拜)"
+    r"(?P<weekday>[一二三四五六日末天](?!气))?"
+    r"|(?P<month>(?<![早晚马])上|下|这(?=个)|本)个?月(?![亮光饼台])"
+    r"|(?P<year>[去今]|(?<!小)明)年(?![轻级龄])"
+)
+_TODAY_PART = re.compile(
+    r"今[天日](?=的?(?:凌晨|清晨|早上|早晨|上午|中午|下午|傍晚|晚上|深夜|夜里))"
+)
+_JUST_NOW = re.compile(r"刚刚|刚才|方才")
+_QUOTED = re.compile(r"(「[^「」]*」)")
+
+
+def date_words(day: date, beside: date) -> str:
+    """`11月30日`; with the year where it is not that of `beside`."""
+    year = "" if day.year == beside.year else f"{day.year}年"
+    return f"{year}{day.month}月{day.day}日"
+
+
+def dates_ahead(words: str, day: date) -> list[str]:
+    """The dates that future words in `words`, said on `day`, mean; in order, each once."""
+    found = [_absolute(match, day) for match in _RELATIVE.finditer(words) if _shift_of(match) > 0]
+    return list(dict.fromkeys(found))
+
+
+def without_relative_days(text: str, day: date) -> str:
+    """`text`, written on `day`, with every relative word outside quotes made absolute."""
+    return _rewrite(text, lambda match: _absolute(match, day))
+
+
+def without_relative_days_in(text: str, month: date) -> str:
+    """The same for a text about a whole month, where 昨天 can only mean the day before."""
+    return _rewrite(text, lambda match: _within(match, month))
+
+
+def _rewrite(text: str, replace: Callable[[re.Match[str]], str]) -> str:
+    parts = _QUOTED.split(text)
+    for index in range(0, len(parts), 2):
+        plain = _JUST_NOW.sub("那会儿", _TODAY_PART.sub("", parts[index]))
+        parts[index] = _RELATIVE.sub(replace, plain)
+    return "".join(parts)
+
+
+def _shift_of(match: re.Match[str]) -> int:
+    if name := match["day"] or match["near"]:
+        return _DAY_SHIFTS[name]
+    return _SHIFTS[match["week"] or match["month"] or match["year"]]
+
+
+def _part_of(match: re.Match[str]) -> str:
+    return _PART[match["part"][0]] if match["part"] else ""
+
+
+def _absolute(match: re.Match[str], day: date) -> str:
+    shift = _shift_of(match)
+    if match["day"] or match["near"]:
+        if shift == 0:
+            return _part_of(match) or "这天"
+        return date_words(day + timedelta(days=shift), day) + _part_of(match)
+    if match["week"]:
+        return _week_words(match, day, shift)
+    return _month_or_year(match, day, shift)
+
+
+def _within(match: re.Match[str], month: date) -> str:
+    shift = _shift_of(match)
+    if match["day"] or match["near"]:
+        return _NEAR_DAYS.get(shift, "几天后") + _part_of(match)
+    if match["week"]:
+        return {-1: "前一周", 0: "那周", 1: "后一周"}.get(shift, "那阵子")
+    return _month_or_year(match, month, shift)
+
+
+def _week_words(match: re.Match[str], day: date, shift: int) -> str:
+    monday = day + timedelta(days=7 * shift - day.weekday())
+    name = match["weekday"]
+    if name is None:
+        return f"{date_words(monday, day)}那周"
+    words = date_words(monday + timedelta(days=_WEEKDAYS[name]), day)
+    return f"{words}那个周末" if name == "末" else words
+
+
+def _month_or_year(match: re.Match[str], day: date, shift: int) -> str:
+    if match["year"]:
+        return f"{day.year + shift}年"
+    year, month = divmod(day.year * 12 + day.month - 1 + shift, 12)
+    return f"{month + 1}月" if year == day.year else f"{year}年{month + 1}月"

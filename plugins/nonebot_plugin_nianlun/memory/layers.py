@@ -1,0 +1,104 @@
+"""Which memories stand before a reply or a note, and how they read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from ..types import Activity, Memory, MemoryKind
+from .calendar import Calendar
+from .render import one_line
+from .rollups import MemoryState
+from .tokens import estimate_tokens
+
+_WEEKDAYS = "一二三四五六日"
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """Current memory, each layer oldest first."""
+
+    years: tuple[Memory, ...] = ()
+    months: tuple[Memory, ...] = ()
+    days: tuple[Memory, ...] = ()
+    activities: tuple[Activity, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A layer as text: a heading, and its items oldest first."""
+
+    name: str
+    title: str
+    items: tuple[str, ...]
+
+
+def select(
+    states: Iterable[MemoryState], keep_days: int, keep_months: int
+) -> dict[MemoryKind, list[str]]:
+    """The periods to inject: all years; months and days that are the newest or not folded yet."""
+    chosen: dict[MemoryKind, list[str]] = {"day": [], "month": [], "year": []}
+    usable: dict[MemoryKind, list[MemoryState]] = {"day": [], "month": [], "year": []}
+    for state in states:
+        if not state.stale:
+            usable[state.kind].append(state)
+    chosen["year"] = sorted(state.period for state in usable["year"])
+    kept: dict[MemoryKind, int] = {"day": keep_days, "month": keep_months}
+    for kind, count in kept.items():
+        ordered = sorted(usable[kind], key=lambda state: state.period)
+        newest = {state.period for state in ordered[-count:]}
+        chosen[kind] = [s.period for s in ordered if s.period in newest or not s.merged]
+    return chosen
+
+
+def sections(layers: Layers, calendar: Calendar) -> list[Section]:
+    """The layers as text, from what changes least to what changes most; empty ones left out."""
+    found = [
+        Section("years", "这些年", _memories(layers.years)),
+        Section("months", "最近几个月", _memories(layers.months)),
+        Section("days", "最近几天", _memories(layers.days)),
+        Section("activities", "还没写进日记的事", _activities(layers.activities, calendar)),
+    ]
+    return [section for section in found if section.items]
+
+
+def newest(found: Sequence[Section], budget: int) -> list[Section]:
+    """What fits into `budget` tokens, taken from the most recent layer and item backwards."""
+    kept: list[Section] = []
+    for section in reversed(found):
+        items: list[str] = []
+        for item in reversed(section.items):
+            cost = estimate_tokens(item) + 1
+            if cost > budget:
+                break
+            budget -= cost
+            items.append(item)
+        if items:
+            kept.append(Section(section.name, section.title, tuple(reversed(items))))
+        if len(items) < len(section.items):
+            break
+    return kept[::-1]
+
+
+def as_text(found: Sequence[Section]) -> str:
+    """All sections under their headings."""
+    return "\n\n".join(f"【{s.title}】\n" + "\n".join(s.items) for s in found)
+
+
+def _memories(memories: Sequence[Memory]) -> tuple[str, ...]:
+    return tuple(f"- {_label(memory.period)}：{one_line(memory.text)}" for memory in memories)
+
+
+def _label(period: str) -> str:
+    if len(period) != 10:
+        return period
+    return f"{period}（周{_WEEKDAYS[date.fromisoformat(period).weekday()]}）"
+
+
+def _activities(activities: Sequence[Activity], calendar: Calendar) -> tuple[str, ...]:
+    return tuple(
+        f"- {activity.date} {calendar.local(activity.time):%H:%M} 前后：{one_line(activity.text)}"
+        for activity in activities
+        if activity.text
+    )

@@ -1,0 +1,96 @@
+"""Where windows close: which pending messages become one activity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from ..types import Message, Window
+from .calendar import Calendar
+
+DAY_END_GRACE = timedelta(minutes=2)
+"""How long a day that has ended waits for messages that are still on their way."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowPolicy:
+    """The counts and the silence that close a window."""
+
+    messages: int
+    """As many pending messages close a window, and no window holds more."""
+    min_messages: int
+    """From this many on, silence closes a window too."""
+    idle: timedelta
+
+
+def plan_windows(
+    pending: Sequence[Message],
+    calendar: Calendar,
+    policy: WindowPolicy,
+    now: datetime,
+    *,
+    everything: bool = False,
+    more: bool = False,
+) -> list[Window]:
+    """Cut pending messages (in event order) into the windows that are due, oldest first.
+
+    Silence is measured between messages, and from the last one to `now`; a logical day's
+    messages never share a window with another's, nor imported ones with live ones.
+    `everything` closes what is pending; `more` says that younger pending messages exist
+    beside these, so that nothing can be said about the last run yet.
+    """
+    closed: list[Window] = []
+    for imported in (True, False):
+        stream = [m for m in pending if (m.source == "import") is imported]
+        runs = _runs(stream, calendar, policy)
+        if not runs:
+            continue
+        last = runs.pop()
+        closed += (_window(run, calendar) for run in runs)
+        if not more and (everything or _is_over(last, calendar, policy, now, imported=imported)):
+            closed.append(_window(last, calendar))
+    return sorted(closed, key=lambda window: window.messages[0].time)
+
+
+def _runs(
+    stream: Sequence[Message], calendar: Calendar, policy: WindowPolicy
+) -> list[list[Message]]:
+    runs: list[list[Message]] = []
+    for message in stream:
+        if runs and _continues(runs[-1], message, calendar.day_of, policy):
+            runs[-1].append(message)
+        else:
+            runs.append([message])
+    return runs
+
+
+def _continues(
+    run: list[Message], message: Message, day_of: Callable[[datetime], object], policy: WindowPolicy
+) -> bool:
+    return not (
+        len(run) >= policy.messages
+        or day_of(run[-1].time) != day_of(message.time)
+        or (len(run) >= policy.min_messages and message.time - run[-1].time >= policy.idle)
+    )
+
+
+def _is_over(
+    run: list[Message],
+    calendar: Calendar,
+    policy: WindowPolicy,
+    now: datetime,
+    *,
+    imported: bool,
+) -> bool:
+    last = run[-1].time
+    return (
+        imported
+        or len(run) >= policy.messages
+        or (len(run) >= policy.min_messages and now - last >= policy.idle)
+        or now >= calendar.end_of(calendar.day_of(last)) + DAY_END_GRACE
+    )
+
+
+def _window(run: list[Message], calendar: Calendar) -> Window:
+    return Window(calendar.day_of(run[0].time).isoformat(), tuple(run))

@@ -1,0 +1,1 @@
+"""The database: the only place that knows of an ORM or of SQL."""

@@ -1,0 +1,136 @@
+"""Chats: finding them, and what is known about their health."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+import sqlite3
+from typing import cast
+
+from tortoise.exceptions import OperationalError
+from tortoise.expressions import F
+
+from ..errors import ChatError
+from ..types import ChatKey, ChatKind
+from . import sql
+from .database import transactional, translate
+from .models import Chat, Lease
+
+_ids: dict[ChatKey, int] = {}
+
+
+def forget_cached_ids() -> None:
+    """Drop what was remembered about the database that was open."""
+    _ids.clear()
+
+
+def key_of(chat: Chat) -> ChatKey:
+    return ChatKey(chat.self_id, cast("ChatKind", chat.kind), chat.peer_id)
+
+
+async def find(key: ChatKey) -> int | None:
+    """The chat's row id, or None when nothing was ever recorded there."""
+    if key not in _ids:
+        row = await Chat.get_or_none(self_id=key.self_id, kind=key.kind, peer_id=key.peer_id)
+        if row is None:
+            return None
+        _ids[key] = row.id
+    return _ids[key]
+
+
+async def ensure(keys: Sequence[ChatKey], now: datetime) -> dict[ChatKey, int]:
+    """Row ids of the chats, creating those that are new. Raises StoreError."""
+    new = [
+        Chat(self_id=key.self_id, kind=key.kind, peer_id=key.peer_id, created_at=now)
+        for key in keys
+        if key not in _ids
+    ]
+    try:
+        if new:
+            await Chat.bulk_create(new, ignore_conflicts=True)
+        found = {key: await find(key) for key in keys}
+    except (OperationalError, sqlite3.Error) as error:
+        raise translate(error) from error
+    return {key: chat_id for key, chat_id in found.items() if chat_id is not None}
+
+
+async def row(key: ChatKey) -> Chat | None:
+    return await Chat.get_or_none(self_id=key.self_id, kind=key.kind, peer_id=key.peer_id)
+
+
+async def everyone() -> list[Chat]:
+    """All chats, oldest first."""
+    return await Chat.all().order_by("id")
+
+
+async def resolve(text: str) -> ChatKey:
+    """The chat that a person means by `group:123` or `10001/group:123`.
+
+    Raises ChatError when the text is no chat, when no such chat was recorded, or when two
+    bot accounts have it.
+    """
+    account, _, short = text.strip().rpartition("/")
+    kind, separator, peer = short.partition(":")
+    if kind not in ("group", "private", "store") or not separator or not peer:
+        raise ChatError(f"{text!r} 不是会话：请写成 group:群号 或 private:QQ号")
+    query = Chat.filter(kind=kind, peer_id=peer)
+    found = await (query.filter(self_id=account) if account else query)
+    if not found:
+        raise ChatError(f"没有记录过 {text} 这个会话")
+    if len(found) > 1:
+        names = "、".join(key_of(chat).full for chat in found)
+        raise ChatError(f"{text} 在几个机器人账号里都有，请写全：{names}")
+    return key_of(found[0])
+
+
+async def note_failure(chat_id: int, error: str, now: datetime) -> None:
+    """Write down a failed job; the next try waits twice as long, an hour at most."""
+    chat = await Chat.get(id=chat_id)
+    wait = min(timedelta(minutes=2 ** min(chat.failures, 6)), timedelta(hours=1))
+    await Chat.filter(id=chat_id).update(
+        failures=F("failures") + 1,
+        last_error=error[:500],
+        last_error_at=now,
+        retry_at=now + wait,
+    )
+
+
+async def note_success(chat_id: int) -> None:
+    """The chat's jobs work again. The last error stays readable."""
+    await Chat.filter(id=chat_id, failures__gt=0).update(failures=0, retry_at=None)
+
+
+@transactional
+async def claim(
+    chat_id: int,
+    work: str,
+    holder: str,
+    now: datetime,
+    until: datetime,
+    is_gone: Callable[[str], bool],
+) -> bool:
+    """Take a piece of work unless somebody else holds it; True when it is ours until then.
+
+    A lease that has expired is taken over, and one whose holder `is_gone` as well.
+    """
+    await Lease.filter(chat_id=chat_id, work=work, expires_at__lt=now).delete()
+    await Lease.bulk_create(
+        [Lease(chat_id=chat_id, work=work, holder=holder, expires_at=until)],
+        ignore_conflicts=True,
+    )
+    lease = await Lease.get(chat_id=chat_id, work=work)
+    if lease.holder != holder and not is_gone(lease.holder):
+        return False
+    await Lease.filter(id=lease.id).update(holder=holder, expires_at=until)
+    return True
+
+
+@transactional
+async def release(chat_id: int, work: str, holder: str) -> None:
+    await Lease.filter(chat_id=chat_id, work=work, holder=holder).delete()
+
+
+async def with_work() -> list[tuple[int, ChatKey, datetime | None]]:
+    """Chats that may owe something: row id, key, and when to try again after a failure."""
+    rows = await Chat.filter(id__in=await sql.chats_with_work()).order_by("id")
+    return [(chat.id, key_of(chat), chat.retry_at) for chat in rows]

@@ -1,0 +1,240 @@
+"""Opening, checking, migrating and closing the one SQLite file."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+from datetime import UTC, datetime
+from functools import wraps
+import importlib
+from pathlib import Path
+import pkgutil
+import re
+import sqlite3
+from types import CoroutineType
+from typing import Any, ParamSpec, TypeVar
+
+from tortoise import Tortoise
+from tortoise.context import TortoiseContext
+from tortoise.exceptions import (
+    ConfigurationError,
+    DBConnectionError,
+    IntegrityError,
+    OperationalError,
+)
+from tortoise.migrations.api import migrate
+from tortoise.migrations.operations import AddField, CreateModel
+from tortoise.transactions import in_transaction
+
+from ..errors import ConfigError, StoreError, StoreLocked, StoreTooNew, StoreUnavailable
+from .sql import SCHEMA_OBJECTS
+
+APP = "nianlun"
+BUSY_TIMEOUT_MS = 5000
+BACKUPS_KEPT = 3
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def database_path(url: str, data_dir: Path) -> Path:
+    """The file of a `sqlite://` address (`sqlite://relative`, `sqlite:///absolute`).
+
+    An empty address means `nianlun.db` in the data folder. Raises ConfigError for others.
+    """
+    if not url:
+        return data_dir / "nianlun.db"
+    scheme, separator, rest = url.partition("://")
+    if scheme != "sqlite" or not separator or not rest or ":memory:" in rest:
+        raise ConfigError(
+            f"NIANLUN__DATABASE_URL={url!r} 不对：请写成 sqlite:///绝对路径 或 sqlite://相对路径"
+        )
+    path = rest.partition("?")[0]
+    # `sqlite:///C:/bot.db`: on Windows the third slash is no part of the path.
+    return Path(path[1:] if re.match(r"/[A-Za-z]:[/\\]", path) else path)
+
+
+def _migrations() -> str:
+    return f"{__package__}.migrations"
+
+
+def _known_migrations() -> list[str]:
+    package = importlib.import_module(_migrations())
+    return sorted(m.name for m in pkgutil.iter_modules(package.__path__) if m.name[0].isdigit())
+
+
+def _config(path: Path, **pragmas: str | int) -> dict[str, Any]:
+    credentials = {"file_path": str(path), "busy_timeout": BUSY_TIMEOUT_MS, **pragmas}
+    return {
+        "connections": {
+            "default": {"engine": "tortoise.backends.sqlite", "credentials": credentials}
+        },
+        "apps": {
+            APP: {
+                "models": [f"{__package__}.models"],
+                "migrations": _migrations(),
+                "default_connection": "default",
+            }
+        },
+        "use_tz": True,
+        "timezone": "UTC",
+    }
+
+
+def _landed(connection: sqlite3.Connection, name: str) -> bool:
+    """Whether a migration was applied but the process ended before that was written down."""
+    module = importlib.import_module(f"{_migrations()}.{name}")
+    for operation in module.Migration.operations or ():
+        if isinstance(operation, CreateModel):
+            table = (operation.options or {}).get("table")
+            query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
+            return connection.execute(query, (table,)).fetchone() is not None
+        if isinstance(operation, AddField):
+            table = f"{APP}_{operation.model_name.lower()}"
+            columns = connection.execute(f"PRAGMA table_info({table})").fetchall()
+            return any(column[1] == operation.name for column in columns)
+    return False
+
+
+def _pending_migrations(connection: sqlite3.Connection, path: Path) -> list[str]:
+    """Check that the file serves, and tell which migrations it still needs."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
+        applied: set[str] = set()
+        if "tortoise_migrations" in tables:
+            query = "SELECT name FROM tortoise_migrations WHERE app = ?"
+            applied = {row[0] for row in connection.execute(query, (APP,))}
+        known = _known_migrations()
+        if unknown := sorted(applied - set(known)):
+            raise StoreTooNew(
+                f"数据库 {path} 由更新版本的年轮写成（{unknown[-1]}），请升级年轮后再启动"
+            )
+        pending = [name for name in known if name not in applied]
+        while pending and "tortoise_migrations" in tables and _landed(connection, pending[0]):
+            connection.execute(
+                "INSERT INTO tortoise_migrations (app, name, applied_at) VALUES (?, ?, ?)",
+                (APP, pending.pop(0), datetime.now(UTC).isoformat(" ")),
+            )
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    return pending
+
+
+def _explain(error: sqlite3.Error, path: Path) -> StoreError:
+    reason = str(error)
+    if "locked" in reason or "busy" in reason:
+        seconds = BUSY_TIMEOUT_MS // 1000
+        return StoreLocked(
+            f"数据库 {path} 被另一个进程占住，等了 {seconds} 秒也写不进去：请先关掉占用它的程序"
+        )
+    if "not a database" in reason:
+        return StoreUnavailable(f"{path} 不是 SQLite 数据库：请移开这个文件，或换一个路径")
+    return StoreUnavailable(f"打不开数据库 {path}：{reason}")
+
+
+def _inspect(path: Path, *, finish: bool) -> list[str]:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():
+            raise StoreUnavailable(f"打不开数据库 {path}：这是一个文件夹")
+        timeout = BUSY_TIMEOUT_MS / 1000
+        with closing(sqlite3.connect(path, timeout=timeout, isolation_level=None)) as connection:
+            pending = _pending_migrations(connection, path)
+            if pending and len(pending) < len(_known_migrations()):
+                _back_up(connection, path, pending[0])
+            if finish:
+                for statement in SCHEMA_OBJECTS:
+                    connection.execute(statement)
+            return pending
+    except OSError as error:
+        raise StoreUnavailable(f"打不开数据库 {path}：{error.strerror or error}") from error
+    except sqlite3.Error as error:
+        raise _explain(error, path) from error
+
+
+def _back_up(connection: sqlite3.Connection, path: Path, migration: str) -> None:
+    folder = path.parent / "backups"
+    folder.mkdir(exist_ok=True)
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+    connection.execute("VACUUM INTO ?", (str(folder / f"{stamp}-before-{migration}.db"),))
+    for old in sorted(folder.glob("*-before-*.db"))[:-BACKUPS_KEPT]:
+        old.unlink()
+
+
+async def prepare(path: Path) -> None:
+    """Check the file and bring it to this version; create it when there is none.
+
+    Raises StoreUnavailable, StoreTooNew or StoreLocked, each with one line that says what
+    to do. Leaves no connection open.
+    """
+    pending = await asyncio.to_thread(_inspect, path, finish=False)
+    if pending:
+        # An altered table is rebuilt by dropping it, which must not reach its children.
+        config = _config(path, foreign_keys="OFF")
+        async with TortoiseContext():
+            try:
+                await migrate(config=config)
+            except (OperationalError, DBConnectionError, sqlite3.Error) as error:
+                # Another process may have been faster; what counts is where the file stands.
+                if await asyncio.to_thread(_inspect, path, finish=False):
+                    raise StoreUnavailable(f"数据库 {path} 升级失败：{error}") from error
+            finally:
+                await Tortoise.close_connections()
+    await asyncio.to_thread(_inspect, path, finish=True)
+
+
+async def open_store(path: Path) -> None:
+    """Open the prepared file for the whole process."""
+    try:
+        await Tortoise.init(config=_config(path, synchronous="FULL"), _enable_global_fallback=True)
+        await Tortoise.get_connection("default").execute_query("SELECT 1")
+    except ConfigurationError as error:
+        raise StoreUnavailable(
+            f"另一个插件已经占用了 Tortoise ORM，年轮不能和它装在同一个机器人里：{error}"
+        ) from error
+    except (OperationalError, DBConnectionError, sqlite3.Error) as error:
+        await close_store()
+        raise translate(error) from error
+
+
+async def close_store() -> None:
+    """Close every connection; without this the process would never end."""
+    await Tortoise.close_connections()
+
+
+def transactional(
+    function: Callable[P, Awaitable[T]],
+) -> Callable[P, CoroutineType[Any, Any, T]]:
+    """Run a coroutine function in one transaction, to its end even when the caller is cancelled.
+
+    A cancellation between taking the connection's lock and the BEGIN would leave the lock
+    held for ever. The first statement of the function must be a write: a transaction that
+    reads first cannot wait for another process's lock. Nothing in it may wait for a network.
+    """
+
+    async def work(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            async with in_transaction():
+                return await function(*args, **kwargs)
+        except (IntegrityError, UnicodeError):
+            raise
+        except (OperationalError, sqlite3.Error) as error:
+            raise translate(error) from error
+
+    @wraps(function)
+    async def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        return await asyncio.shield(asyncio.ensure_future(work(*args, **kwargs)))
+
+    return run
+
+
+def translate(error: Exception) -> StoreError:
+    """Tell a lock that was not given from everything else."""
+    reason = str(error)
+    if "locked" in reason or "busy" in reason:
+        return StoreLocked(f"数据库正被另一个进程占用：{reason}")
+    return StoreUnavailable(f"数据库出错：{reason}")

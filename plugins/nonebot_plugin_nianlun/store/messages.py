@@ -1,0 +1,70 @@
+"""Messages read back: what is pending, what was said lately, what a note rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from tortoise.expressions import Q
+
+from ..types import ME, Message, SkipReason, Source, Via
+from .database import transactional
+from .keys import chunks, short_id
+from .models import Activity
+from .models import Message as MessageRow
+
+
+def to_message(row: MessageRow) -> Message:
+    return Message(
+        seq=row.seq,
+        time=row.time,
+        user_id=row.user_id,
+        name=row.name,
+        text=row.text,
+        reply_to=row.reply_to,
+        withdrawn=row.withdrawn_at is not None,
+        via=cast("Via | None", row.via),
+        source=cast("Source", row.source),
+        skipped=cast("SkipReason | None", row.skipped),
+    )
+
+
+async def pending(chat_id: int, limit: int) -> list[Message]:
+    """The oldest messages that are in no window and not skipped, in event order."""
+    query = MessageRow.filter(chat_id=chat_id, activity_id=None, skipped=None)
+    rows = await query.order_by("time", "seq").limit(limit)
+    return [to_message(row) for row in rows]
+
+
+async def of_activity(chat_id: int, number: int) -> list[Message]:
+    """The messages of an activity's window, withdrawn ones left out, in event order."""
+    activity = await Activity.get(chat_id=chat_id, number=number)
+    query = MessageRow.filter(chat_id=chat_id, activity_id=activity.id, withdrawn_at=None)
+    return [to_message(row) for row in await query.order_by("time", "seq")]
+
+
+async def recent(chat_id: int, limit: int) -> list[Message]:
+    """The newest messages that are part of the talk, in event order."""
+    part_of_the_talk = Q(skipped=None) | Q(skipped__in=["declined", "refused"])
+    query = MessageRow.filter(part_of_the_talk, chat_id=chat_id, withdrawn_at=None)
+    rows = await query.order_by("-time", "-seq").limit(limit)
+    return [to_message(row) for row in reversed(rows)]
+
+
+async def is_mine(chat_id: int, message_id: str) -> bool:
+    """Whether the newest message with this platform id is the bot's own."""
+    row = (
+        await MessageRow.filter(chat_id=chat_id, message_id=short_id(message_id))
+        .order_by("-time")
+        .first()
+    )
+    return row is not None and row.user_id == ME
+
+
+@transactional
+async def skip(chat_id: int, seqs: Sequence[int], reason: SkipReason) -> None:
+    """Say of pending messages why no note covers them."""
+    for part in chunks(seqs):
+        await MessageRow.filter(
+            chat_id=chat_id, seq__in=part, activity_id=None, skipped=None
+        ).update(skipped=reason)

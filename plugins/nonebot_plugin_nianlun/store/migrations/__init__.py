@@ -1,0 +1,1 @@
+"""Migrations, applied in order; only additive ones."""

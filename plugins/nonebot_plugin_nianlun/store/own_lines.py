@@ -1,0 +1,82 @@
+"""The bot's own lines, which are reported twice: by the call that sent them, and as an echo.
+
+Either report may come first, may lack the platform's id, and may come again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from ..types import ME, Incoming
+from .keys import body, short_id
+from .models import Message as MessageRow
+
+_TOLERANCE = timedelta(minutes=2)
+"""How far the time of our own line may lie from the platform's echo of it."""
+_OTHER_REPORT = {"sent": "echo", "echo": "sent"}
+
+
+async def without_known(chat_id: int, messages: Sequence[Incoming]) -> list[Incoming]:
+    """The messages, each own line once; what a stored row lacks is added to it instead."""
+    kept: list[Incoming] = []
+    for message in messages:
+        if message.user_id != ME or message.source not in _OTHER_REPORT:
+            kept.append(message)
+            continue
+        twin = next((i for i, other in enumerate(kept) if _same_line(other, message)), None)
+        if twin is not None:
+            kept[twin] = _merged(kept[twin], message)
+        elif not await _complete_stored(chat_id, message):
+            kept.append(message)
+    return kept
+
+
+def _same_line(one: Incoming, other: Incoming) -> bool:
+    if one.user_id != ME or abs(one.time - other.time) > _TOLERANCE:
+        return False
+    if one.message_id is not None and other.message_id is not None:
+        return one.message_id == other.message_id
+    return _OTHER_REPORT.get(one.source) == other.source and one.segments == other.segments
+
+
+def _merged(one: Incoming, other: Incoming) -> Incoming:
+    """The line as our call knows it (who sent it, and why), with the id that either has."""
+    sent, echo = (one, other) if one.source == "sent" else (other, one)
+    return replace(
+        sent,
+        message_id=sent.message_id or echo.message_id,
+        order=echo.order,
+        chat_name=echo.chat_name,
+        reply_to_id=sent.reply_to_id or echo.reply_to_id,
+        delivery="ok",
+    )
+
+
+async def _complete_stored(chat_id: int, message: Incoming) -> bool:
+    """Whether the line is stored already; if so, it gets what this report adds."""
+    near = MessageRow.filter(
+        chat_id=chat_id,
+        user_id=ME,
+        time__gte=message.time - _TOLERANCE,
+        time__lte=message.time + _TOLERANCE,
+    )
+    other = near.filter(source=_OTHER_REPORT[message.source], segments=body(message.segments))
+    found = None
+    if message.message_id is not None:
+        found = await near.filter(message_id=short_id(message.message_id)).first()
+        other = other.filter(message_id=None)
+    found = found or await other.order_by("time").first()
+    if found is None:
+        return False
+    changes: dict[str, Any] = {"delivery": "ok"}
+    if found.message_id is None and message.message_id is not None:
+        changes["message_id"] = short_id(message.message_id)
+    if message.source == "sent":
+        changes |= {"via": message.via, "source": "sent"}
+        if message.skipped and found.skipped is None and found.activity_id is None:
+            changes["skipped"] = message.skipped
+    await MessageRow.filter(id=found.id).update(**changes)
+    return True

@@ -1,0 +1,47 @@
+"""What the models cost, counted by chat, logical day, purpose and model."""
+
+from __future__ import annotations
+
+from tortoise.expressions import F
+from tortoise.functions import Sum
+
+from ..types import Usage
+from .database import transactional
+from .models import UsageCount
+
+
+@transactional
+async def count(chat_id: int, date: str, purpose: str, model: str, usage: Usage, ok: bool) -> None:
+    """Add one call; a failed one counts too."""
+    where = {"chat_id": chat_id, "date": date, "purpose": purpose, "model": model[:128]}
+    await UsageCount.bulk_create(
+        [
+            UsageCount(
+                **where,
+                calls=0,
+                failures=0,
+                prompt_tokens=0,
+                cached_tokens=0,
+                completion_tokens=0,
+            )
+        ],
+        ignore_conflicts=True,
+    )
+    await UsageCount.filter(**where).update(
+        calls=F("calls") + 1,
+        failures=F("failures") + (0 if ok else 1),
+        prompt_tokens=F("prompt_tokens") + usage.prompt,
+        cached_tokens=F("cached_tokens") + usage.cached,
+        completion_tokens=F("completion_tokens") + usage.completion,
+    )
+
+
+async def tokens(chat_id: int, date: str, *, replies: bool) -> int:
+    """Prompt and completion tokens of a day; those of replies only when asked for."""
+    query = UsageCount.filter(chat_id=chat_id, date=date)
+    if not replies:
+        query = query.exclude(purpose="reply")
+    rows = await query.annotate(
+        asked=Sum("prompt_tokens"), answered=Sum("completion_tokens")
+    ).values("asked", "answered")
+    return sum((row["asked"] or 0) + (row["answered"] or 0) for row in rows)

@@ -1,0 +1,95 @@
+"""Messages that were taken back: masked at once, and everything that was built on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, TypeAlias
+
+from ..types import Incoming, Withdrawal
+from . import facts, sql
+from .keys import short_id
+from .models import Activity, Exclusion, Memory, NoteVersion
+from .models import Message as MessageRow
+
+Known: TypeAlias = dict[tuple[int, str], list[tuple[str | None, datetime]]]
+"""By chat row id and platform id: whose message it was, if the notice said so, and when."""
+_CLOCK_TOLERANCE = timedelta(minutes=1)
+"""How much earlier than its message a withdrawal may seem to be."""
+
+
+async def known_for(fresh: Mapping[int, Mapping[str, Incoming]]) -> Known:
+    """Withdrawals that came before their message did; takes messages by chat row id and key."""
+    pairs = [
+        (chat_id, short_id(message.message_id))
+        for chat_id, messages in fresh.items()
+        for message in messages.values()
+        if message.message_id is not None
+    ]
+    found: Known = {}
+    for chat_id, message_id, user_id, at in await sql.withdrawals(pairs):
+        found.setdefault((chat_id, message_id), []).append((user_id, datetime.fromisoformat(at)))
+    return found
+
+
+def masked_at(known: Known, chat_id: int, message: Incoming) -> datetime | None:
+    """When this message was taken back, if it was."""
+    for user_id, at in known.get((chat_id, short_id(message.message_id or "")), ()):
+        if message.time <= at + _CLOCK_TOLERANCE and user_id in (None, message.user_id):
+            return at
+    return None
+
+
+async def withdraw(chat_id: int, notice: Withdrawal) -> None:
+    """Mask the message if it is here, and remember the notice for when it comes later.
+
+    Runs inside the caller's transaction.
+    """
+    message_id = short_id(notice.message_id)
+    remembered = await Exclusion.filter(
+        chat_id=chat_id, reason="withdrawn", message_id=message_id, user_id=notice.user_id
+    ).exists()
+    if not remembered:
+        await Exclusion.create(
+            chat_id=chat_id,
+            reason="withdrawn",
+            message_id=message_id,
+            user_id=notice.user_id,
+            begins=notice.time,
+            created_at=notice.time,
+        )
+    query = MessageRow.filter(
+        chat_id=chat_id,
+        message_id=message_id,
+        withdrawn_at=None,
+        time__lte=notice.time + _CLOCK_TOLERANCE,
+    )
+    if notice.user_id is not None:
+        query = query.filter(user_id=notice.user_id)
+    row = await query.order_by("-time").first()
+    if row is not None:
+        await _mask(chat_id, row, notice.time)
+
+
+async def _mask(chat_id: int, row: MessageRow, at: datetime) -> None:
+    changes: dict[str, Any] = {"text": "", "segments": "[]", "withdrawn_at": at}
+    if row.activity_id is None:
+        changes["skipped"] = "withdrawn"
+    await MessageRow.filter(id=row.id).update(**changes)
+    await facts.take_back(chat_id, [row.seq])
+    if row.activity_id is not None:
+        await _blank_notes(chat_id, row.activity_id)
+
+
+async def _blank_notes(chat_id: int, activity_id: int) -> None:
+    """Empty what was built on a message of this activity's window; the next run writes it anew."""
+    blank = {"text": "", "key_messages": "[]"}
+    await Activity.filter(id=activity_id).update(stale=True, merged=False, **blank)
+    date = (await Activity.get(id=activity_id)).date
+    for kind, period in (("day", date), ("month", date[:7]), ("year", date[:4])):
+        await Memory.filter(chat_id=chat_id, kind=kind, period=period).update(
+            stale=True, merged=False, **blank
+        )
+        await NoteVersion.filter(chat_id=chat_id, kind=kind, ref=period).update(
+            blanked=True, **blank
+        )

@@ -1,0 +1,263 @@
+"""The nouns of the product: plain immutable values that every layer passes around.
+
+Times are aware and in UTC. Dates of memories (`period`) are text keys: `YYYY-MM-DD` for a
+day and an activity, `YYYY-MM` for a month, `YYYY` for a year.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, TypeAlias
+
+ME = "me"
+"""Speaker id of the bot itself in every chat; reserved, lower case only."""
+
+ChatKind: TypeAlias = Literal["group", "private", "store"]
+Segment: TypeAlias = dict[str, Any]
+"""One OneBot segment as data: `{"type": str, "data": {...}}`."""
+Source: TypeAlias = Literal["event", "sent", "echo", "history", "import"]
+"""How a message came in: pushed, returned by our own send call, echoed, fetched, imported."""
+Via: TypeAlias = Literal["nianlun", "other"]
+"""For the bot's own lines: said by this plugin, or by another plugin or client."""
+Delivery: TypeAlias = Literal["ok", "unknown"]
+SkipReason: TypeAlias = Literal[
+    "withdrawn", "opted_out", "paused", "command", "declined", "refused", "empty"
+]
+MemoryKind: TypeAlias = Literal["day", "month", "year"]
+NoteKind: TypeAlias = Literal["activity", "day", "month", "year"]
+Origin: TypeAlias = Literal["window", "turn", "tool", "import"]
+
+UNIT_LIMITS: dict[NoteKind, int] = {"activity": 100, "day": 500, "month": 300, "year": 400}
+"""Longest text of each kind, in units."""
+KEY_MESSAGE_LIMITS: dict[NoteKind, int] = {"activity": 3, "day": 10, "month": 30, "year": 30}
+"""Most key messages that each kind may cite."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatKey:
+    """One group or one private peer as seen by one bot account."""
+
+    self_id: str
+    kind: ChatKind
+    peer_id: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.peer_id}"
+
+    @property
+    def full(self) -> str:
+        """With the bot account in front: `10001/group:123`."""
+        return f"{self.self_id}/{self}"
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """A message on its way into the store."""
+
+    chat: ChatKey
+    time: datetime
+    user_id: str
+    """QQ number as text, or `me`."""
+    name: str
+    segments: list[Segment]
+    source: Source
+    message_id: str | None = None
+    """The platform's id as text; None when it gave none."""
+    order: int | None = None
+    """The platform's own sequence number where it has one: orders messages of one second."""
+    chat_name: str | None = None
+    reply_to_id: str | None = None
+    via: Via | None = None
+    delivery: Delivery = "ok"
+    skipped: SkipReason | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawal:
+    """A notice that a message was taken back."""
+
+    chat: ChatKey
+    message_id: str
+    user_id: str | None
+    """Whose message it was (`me` for the bot's own), where the notice says so."""
+    time: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A recorded message."""
+
+    seq: int
+    time: datetime
+    user_id: str
+    name: str
+    text: str
+    reply_to: int | None = None
+    withdrawn: bool = False
+    via: Via | None = None
+    source: Source = "event"
+    skipped: SkipReason | None = None
+
+    @property
+    def is_mine(self) -> bool:
+        return self.user_id == ME
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What is true now: `category:name` -> text, owned by a speaker, `me` or the chat."""
+
+    category: str
+    name: str
+    content: str
+    source: int
+    """The message that it was taken from; its speaker is the owner."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What one model call cost, in tokens."""
+
+    prompt: int = 0
+    cached: int = 0
+    completion: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A finished text of any layer, checked against the writing rules."""
+
+    text: str
+    key_messages: tuple[int, ...]
+    writer: Literal["model", "offline"]
+    facts: tuple[Fact, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """A stored activity note."""
+
+    number: int
+    """1, 2, 3 … within its chat; shown to people as `&3`."""
+    date: str
+    text: str
+    key_messages: tuple[int, ...]
+    origin: Origin
+    time: datetime
+    """When its last message was sent (for a diary moment: when it was written)."""
+    writer: str
+    written_at: datetime
+    ranges: tuple[tuple[int, int], ...] = ()
+    """The runs of `seq` that its window covers, ascending and disjoint; empty without a window."""
+    owner: str | None = None
+    version: int = 1
+    merged: bool = False
+    """Its day memory holds this very version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A stored day, month or year."""
+
+    kind: MemoryKind
+    period: str
+    text: str
+    key_messages: tuple[int, ...]
+    sources: tuple[str, ...]
+    """Activity numbers of a day, dates of a month's days or of a year's months, as text."""
+    version: int
+    writer: str
+    """`model`, `offline`, or the QQ number of the person who edited it."""
+    written_at: datetime
+    closed: bool = False
+    """Rebuilt from all its sources after the period ended."""
+    merged: bool = False
+    """This very version is part of the memory one layer up."""
+
+    @property
+    def edited(self) -> bool:
+        return self.writer not in ("model", "offline")
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A run of messages that one activity covers."""
+
+    date: str
+    messages: tuple[Message, ...]
+    """In time order; never across a logical day."""
+
+
+@dataclass(frozen=True, slots=True)
+class RollupTask:
+    """One target of a roll-up batch, in the words of the skill protocol."""
+
+    kind: MemoryKind
+    period: str
+    sources: tuple[Activity, ...] | tuple[Memory, ...]
+    """All sources when `rebuild`, else only those that are not in the target yet."""
+    target: Memory | None
+    """The stored text that an incremental update continues; for a rebuild, what it replaces."""
+    rebuild: bool
+    closes: bool
+    """The period is over and this write completes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What a writer may know beside the sources: who it is and what it already remembers."""
+
+    chat: ChatKey
+    place: str
+    """Where the talk happens, for people: `QQ群「摸鱼研究所」` or `与 小鹿 的私聊`."""
+    character: str
+    persona: str
+    memory: str = ""
+    """Current memory as text, newest layers last; empty when there is none."""
+    recalled: str = ""
+    known_categories: tuple[str, ...] = ()
+    names: dict[str, str] = field(default_factory=dict)
+    """Display name of each speaker, by user id."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatStatus:
+    """How a chat's memory is doing, counted in rows unless said otherwise."""
+
+    messages: int
+    pending: int
+    """Messages that no activity covers yet and that are not skipped."""
+    skipped: int
+    activities: int
+    days: int
+    months: int
+    years: int
+    last_note_at: datetime | None
+    last_rollup_at: datetime | None
+    last_error: str | None
+    """One line for a person; None when the last run went well."""
+    last_error_at: datetime | None
+    next_rollup_at: datetime | None
+    gaps: int
+    """Spans of time whose messages are known to be missing."""
+    tokens_today: int
+    """Spent on notes since the logical day began."""
+    writer: str
+    """Who writes the notes now: `model` or `offline`."""
+    paused: bool
+    """Recording is switched off for this chat."""
+
+
+@dataclass(frozen=True, slots=True)
+class TidyReport:
+    """What one run of all owed work of a chat did."""
+
+    activities: int
+    """Activity notes written."""
+    memories: int
+    """Days, months and years written."""
+    declined: int
+    """Windows in which the writer found nothing worth noting."""
+    errors: tuple[str, ...]
+    """One line for a person each; what failed stays owed."""

@@ -1,0 +1,66 @@
+"""NoneBot as the tests need it: initialised once, with nothing of the developer's own settings."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+import os
+from pathlib import Path
+import shutil
+import tempfile
+
+import nonebot
+from nonebot.adapters.onebot.v11 import Adapter
+from nonebug import NONEBOT_START_LIFESPAN
+import pytest
+
+DATA_DIR = Path(tempfile.mkdtemp(prefix="nianlun-tests-"))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The plugin's package is wiring, so NoneBot must stand before a test imports any of it."""
+    for key in [key for key in os.environ if key.startswith(("NIANLUN", "OPENAI_"))]:
+        del os.environ[key]
+    config.stash[NONEBOT_START_LIFESPAN] = False
+    nonebot.init(
+        driver="~fastapi",
+        log_level="WARNING",
+        superusers={"10000"},
+        nickname={"小忆"},
+        command_start={"/"},
+        localstore_data_dir=DATA_DIR,
+        openai_api_key="",
+        openai_base_url="",
+        nianlun={},
+    )
+    nonebot.get_driver().register_adapter(Adapter)
+    assert nonebot.load_plugin("plugins.nonebot_plugin_nianlun") is not None
+
+
+def pytest_unconfigure() -> None:
+    shutil.rmtree(DATA_DIR, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+async def prepared_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database file of this version without rows, to be copied."""
+    from plugins.nonebot_plugin_nianlun.store import database
+
+    path = tmp_path_factory.mktemp("template") / "nianlun.db"
+    await database.prepare(path)
+    return path
+
+
+@pytest.fixture
+async def database_file(prepared_database: Path, tmp_path: Path) -> AsyncIterator[Path]:
+    """An open store on a real file of its own."""
+    from plugins.nonebot_plugin_nianlun.store import chats, database, speakers
+
+    path = tmp_path / "nianlun.db"
+    shutil.copy(prepared_database, path)
+    await database.open_store(path)
+    try:
+        yield path
+    finally:
+        await database.close_store()
+        chats.forget_cached_ids()
+        speakers.forget_cached_names()

@@ -1,0 +1,1 @@
+"""Counterparts that the tests talk to over real connections."""

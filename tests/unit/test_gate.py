@@ -1,0 +1,131 @@
+"""What counts as a command to the bot."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from nonebot.adapters.onebot.v11 import Message, MessageSegment
+import pytest
+
+from plugins.nonebot_plugin_nianlun.commands.gate import (
+    SEPARATORS,
+    WORD,
+    CommandWords,
+    command_body,
+    has_command,
+    is_command,
+)
+from plugins.nonebot_plugin_nianlun.types import Segment
+
+ME = "10001"
+TEXT, AT, REPLY = MessageSegment.text, MessageSegment.at, MessageSegment.reply
+
+
+@pytest.mark.parametrize(
+    ("text", "starts", "expected"),
+    [
+        ("/记忆", {"/"}, True),
+        ("/记忆 今天", {"/"}, True),
+        ("  /记忆\n今天", {"/"}, True),
+        ("/记忆　今天", {"/"}, True),
+        ("/记忆力真好", {"/"}, False),
+        ("/记忆，今天", {"/"}, False),
+        ("记忆 今天", {"/"}, False),
+        ("我说/记忆 今天", {"/"}, False),
+        ("／记忆 今天", {"/"}, False),
+        ("记忆 今天", {"/", ""}, True),
+        ("记忆力", {""}, False),
+        ("!!记忆", {"!", "!!"}, True),
+        ("/记忆", set(), False),
+        ("", {"/"}, False),
+        ("", {""}, False),
+    ],
+)
+def test_is_command(text: str, starts: set[str], expected: bool) -> None:
+    assert is_command(text, starts) is expected
+
+
+@given(tail=st.text(), start=st.sampled_from(["/", "", "!!"]))
+def test_only_the_end_or_a_separator_ends_the_word(tail: str, start: str) -> None:
+    assert is_command(f"{start}{WORD}{tail}", {start}) is (not tail or tail[0] in SEPARATORS)
+
+
+@pytest.mark.parametrize(
+    ("message", "body"),
+    [
+        (Message(TEXT("/记忆 今天")), "/记忆 今天"),
+        (Message([AT(ME), TEXT(" /记忆 今天")]), " /记忆 今天"),
+        (Message([AT(ME), TEXT(" "), AT(ME), TEXT("/记忆")]), "/记忆"),
+        (Message([REPLY(5), TEXT("/记忆 今天")]), "/记忆 今天"),
+        (Message([REPLY(5), AT("20002"), TEXT(" "), AT(ME), TEXT(" /记忆")]), " /记忆"),
+        (Message([TEXT("/记忆 今天 "), AT(ME), TEXT(" ")]), "/记忆 今天 "),
+        (Message([TEXT("/记忆"), MessageSegment.image("a.jpg")]), None),
+    ],
+)
+def test_a_command_may_be_addressed(message: Message, body: str | None) -> None:
+    assert has_command(message, ME, {"/"})
+    if body is not None:
+        assert command_body(message, ME) == Message(TEXT(body))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Message(),
+        Message(TEXT("")),
+        Message(AT(ME)),
+        Message([AT("20002"), TEXT(" /记忆 今天")]),
+        Message([MessageSegment.image("a.jpg"), TEXT("/记忆")]),
+        Message([TEXT("看"), TEXT("/记忆")]),
+        Message([REPLY(5), TEXT("好的")]),
+        Message(MessageSegment("text", {})),
+    ],
+)
+def test_ordinary_messages_are_no_commands(message: Message) -> None:
+    assert not has_command(message, ME, {"/"})
+
+
+def test_taking_the_body_leaves_the_event_alone() -> None:
+    message = Message([AT(ME), TEXT("/记忆"), AT(ME)])
+    command_body(message, ME)
+    assert len(message) == 3
+
+
+def text(content: str) -> Segment:
+    return {"type": "text", "data": {"text": content}}
+
+
+def at(number: int) -> Segment:
+    return {"type": "at", "data": {"qq": str(number)}}
+
+
+def reply(number: int) -> Segment:
+    return {"type": "reply", "data": {"id": str(number)}}
+
+
+def image() -> Segment:
+    return {"type": "image", "data": {"file": "a.jpg"}}
+
+
+@pytest.mark.parametrize(
+    ("segments", "expected"),
+    [
+        ([text("/记忆 今天")], True),
+        ([text("小忆，/记忆 今天")], True),
+        ([text("小忆 /记忆")], True),
+        ([text("小忆好 /记忆")], False),
+        ([text("/记忆力真好")], False),
+        ([text("说说 /记忆 今天")], False),
+        ([at(10001), text(" /记忆 今天")], True),
+        ([at(20002), text(" /记忆 今天")], False),
+        ([reply(5), at(20002), text(" /记忆 今天")], True),
+        ([text(" "), text("/记忆 今天"), at(10001)], True),
+        ([image(), text("/记忆 今天")], False),
+        ([], False),
+    ],
+)
+def test_a_command_is_told_from_the_message_as_it_was_sent(
+    segments: list[Segment], expected: bool
+) -> None:
+    words = CommandWords({"/"}, {"小忆"})
+    assert words.in_segments(segments, "10001") is expected
