@@ -41,7 +41,6 @@ __plugin_meta__ = PluginMetadata(
     description="给 QQ 角色一份会生长的记忆：记录、随手记、按日月年沉淀，回复前想起来",
     usage="发送 /记忆 帮助 查看全部指令",
     type="application",
-    homepage="https://github.com/nianlun-bot/nonebot-plugin-nianlun",
     config=Config,
     supported_adapters={"~onebot.v11"},
 )

@@ -391,6 +391,23 @@ async def test_a_withdrawn_message_leaves_no_trace(world: World) -> None:
     assert await world.run() == NOTHING_DONE
 
 
+async def test_a_withdrawal_spares_what_was_not_built_on_the_message(world: World) -> None:
+    await close_days(world, 20, start=date(2026, 11, 1))
+    today = date(2026, 11, 21)
+    ids = await world.talk(8, local(today, 10), "今天")
+    world.clock.time = local(today, 11)
+    await world.run()
+    month = await world.memory("month", "2026-11")
+    assert month is not None
+    calls = world.writer.calls
+
+    await world.withdraw(ids[3])
+    assert await world.memory("month", "2026-11") == month
+    assert await world.run() == TidyReport(1, 0, 0, ())
+    assert world.writer.calls == calls + 1
+    assert await world.memory("month", "2026-11") == month
+
+
 async def test_a_fact_from_a_withdrawn_message_goes_with_it(world: World) -> None:
     world.writer.facts = lambda window: (
         Fact("preferences", "口令", SECRET, window.messages[0].seq),

@@ -90,7 +90,10 @@ class Recorder:
                         await self._hurry.wait()
             self._hurry.clear()
             self._arrived.clear()
-            while self._queue:
+            # What comes while these are stored waits for company anew: else each commit would
+            # take the few that came during the last one, and fixed costs would be most of it.
+            target = self._accepted
+            while self._stored < target:
                 if not await self._commit():
                     await asyncio.sleep(_RETRY_SECONDS)
 

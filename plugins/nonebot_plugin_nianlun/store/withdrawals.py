@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+import json
 from typing import Any, TypeAlias
 
 from ..types import Incoming, Withdrawal
@@ -14,6 +15,7 @@ from .models import Message as MessageRow
 
 Known: TypeAlias = dict[tuple[int, str], list[tuple[str | None, datetime]]]
 """By chat row id and platform id: whose message it was, if the notice said so, and when."""
+_BLANK = {"text": "", "key_messages": "[]"}
 _CLOCK_TOLERANCE = timedelta(minutes=1)
 """How much earlier than its message a withdrawal may seem to be."""
 
@@ -83,13 +85,22 @@ async def _mask(chat_id: int, row: MessageRow, at: datetime) -> None:
 
 async def _blank_notes(chat_id: int, activity_id: int) -> None:
     """Empty what was built on a message of this activity's window; the next run writes it anew."""
-    blank = {"text": "", "key_messages": "[]"}
-    await Activity.filter(id=activity_id).update(stale=True, merged=False, **blank)
-    date = (await Activity.get(id=activity_id)).date
+    activity = await Activity.get(id=activity_id)
+    await Activity.filter(id=activity_id).update(stale=True, merged=False, **_BLANK)
+    source, date = str(activity.number), activity.date
     for kind, period in (("day", date), ("month", date[:7]), ("year", date[:4])):
-        await Memory.filter(chat_id=chat_id, kind=kind, period=period).update(
-            stale=True, merged=False, **blank
-        )
-        await NoteVersion.filter(chat_id=chat_id, kind=kind, ref=period).update(
-            blanked=True, **blank
-        )
+        if not await _blank_if_built_on(chat_id, kind, period, source):
+            return
+        source = period
+
+
+async def _blank_if_built_on(chat_id: int, kind: str, period: str, source: str) -> bool:
+    """Empty every version of a memory that holds the source; False when none does."""
+    memory = Memory.filter(chat_id=chat_id, kind=kind, period=period)
+    held = [row for row in await memory if source in json.loads(row.sources)]
+    if held:
+        await memory.update(stale=True, merged=False, **_BLANK)
+    earlier = NoteVersion.filter(chat_id=chat_id, kind=kind, ref=period)
+    old = [row.id for row in await earlier if source in json.loads(row.sources)]
+    await NoteVersion.filter(id__in=old).update(blanked=True, **_BLANK)
+    return bool(held or old)
