@@ -27,7 +27,7 @@ from .memory.protocols import NoteWriter
 from .memory.rollups import RollupPolicy
 from .memory.upkeep import Upkeep
 from .memory.windows import DAY_END_GRACE, WindowPolicy
-from .store import chats, memories, messages
+from .store import chats, memories, messages, notes
 from .types import ChatKey, TidyReport
 
 _LEASE = timedelta(minutes=10)
@@ -167,6 +167,7 @@ class Jobs:
         return Upkeep(
             messages=messages,
             memories=memories,
+            notes=notes,
             writer=self._writer,
             fallback=OfflineWriter(self._calendar),
             clock=self._clock,

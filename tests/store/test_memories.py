@@ -10,7 +10,7 @@ import pytest
 
 from plugins.nonebot_plugin_nianlun.capture.readable import readable
 from plugins.nonebot_plugin_nianlun.errors import Overtaken
-from plugins.nonebot_plugin_nianlun.store import chats, memories, messages, recording
+from plugins.nonebot_plugin_nianlun.store import chats, memories, messages, notes, recording
 from plugins.nonebot_plugin_nianlun.store.models import Activity as ActivityRow
 from plugins.nonebot_plugin_nianlun.store.models import Memory as MemoryRow
 from plugins.nonebot_plugin_nianlun.types import (
@@ -74,19 +74,19 @@ async def write_day(chat_id: int, text: str, *, rebuild: bool = True) -> None:
     found = await memories.activities(chat_id, TODAY)
     target = await memories.target(chat_id, "day", TODAY)
     owed = task(found, target, rebuild=rebuild)
-    await memories.store_memories(chat_id, [owed], [note(text)], LATER)
+    await notes.store_memories(chat_id, [owed], [note(text)], LATER)
 
 
 async def test_an_activity_takes_its_messages_once() -> None:
     chat_id = await talk(3)
     seen = await window(chat_id)
-    assert await memories.store_activity(chat_id, seen, note("我听了三句"), LATER) == 1
+    assert await notes.store_activity(chat_id, seen, note("我听了三句"), LATER) == 1
     with pytest.raises(Overtaken):
-        await memories.store_activity(chat_id, seen, note("我又听了三句"), LATER)
+        await notes.store_activity(chat_id, seen, note("我又听了三句"), LATER)
     (found,) = await memories.activities(chat_id, TODAY)
     assert (found.text, found.ranges, found.merged) == ("我听了三句", ((1, 3),), False)
     await talk(1, first=9)
-    assert await memories.store_activity(chat_id, await window(chat_id), note("二"), LATER) == 2
+    assert await notes.store_activity(chat_id, await window(chat_id), note("二"), LATER) == 2
 
 
 async def test_an_activity_of_a_withdrawn_message_is_not_stored_at_all() -> None:
@@ -94,14 +94,14 @@ async def test_an_activity_of_a_withdrawn_message_is_not_stored_at_all() -> None
     seen = await window(chat_id)
     await withdraw(2)
     with pytest.raises(Overtaken):
-        await memories.store_activity(chat_id, seen, note("我听了三句"), LATER)
+        await notes.store_activity(chat_id, seen, note("我听了三句"), LATER)
     assert await ActivityRow.all().count() == 0
     assert [m.seq for m in await messages.pending(chat_id, 9)] == [1, 3]
 
 
 async def test_a_new_text_keeps_the_old_one() -> None:
     chat_id = await talk(2)
-    await memories.store_activity(chat_id, await window(chat_id), note("一"), LATER)
+    await notes.store_activity(chat_id, await window(chat_id), note("一"), LATER)
     for text in ("甲", "乙", "丙"):
         await write_day(chat_id, text)
     found = await memories.memory(chat_id, "day", TODAY)
@@ -113,27 +113,27 @@ async def test_a_new_text_keeps_the_old_one() -> None:
 
 async def test_a_text_written_from_an_older_version_is_not_stored() -> None:
     chat_id = await talk(2)
-    await memories.store_activity(chat_id, await window(chat_id), note("一"), LATER)
+    await notes.store_activity(chat_id, await window(chat_id), note("一"), LATER)
     found = await memories.activities(chat_id, TODAY)
     await write_day(chat_id, "甲")
     with pytest.raises(Overtaken):
-        await memories.store_memories(chat_id, [task(found)], [note("乙")], LATER)
+        await notes.store_memories(chat_id, [task(found)], [note("乙")], LATER)
     target = await memories.target(chat_id, "day", TODAY)
     assert target is not None
     old = replace(found[0], version=7)
     with pytest.raises(Overtaken):
-        await memories.store_memories(chat_id, [task([old], target)], [note("乙")], LATER)
+        await notes.store_memories(chat_id, [task([old], target)], [note("乙")], LATER)
     assert (await MemoryRow.get(period=TODAY)).text == "甲"
     assert await memories.versions(chat_id, "day", TODAY) == []
 
 
 async def test_one_overtaken_target_leaves_the_whole_batch_unstored() -> None:
     chat_id = await talk(2)
-    await memories.store_activity(chat_id, await window(chat_id), note("一"), LATER)
+    await notes.store_activity(chat_id, await window(chat_id), note("一"), LATER)
     found = await memories.activities(chat_id, TODAY)
     other = replace(task([replace(found[0], number=99)]), period="2026-11-28")
     with pytest.raises(Overtaken):
-        await memories.store_memories(chat_id, [task(found), other], [note("甲")] * 2, LATER)
+        await notes.store_memories(chat_id, [task(found), other], [note("甲")] * 2, LATER)
     assert await MemoryRow.all().count() == 0
     assert not (await memories.activities(chat_id, TODAY))[0].merged
 
@@ -141,22 +141,22 @@ async def test_one_overtaken_target_leaves_the_whole_batch_unstored() -> None:
 async def test_a_text_that_was_continued_and_then_withdrawn_is_not_stored() -> None:
     """Only the target went stale meanwhile; the new source did not."""
     chat_id = await talk(2)
-    await memories.store_activity(chat_id, await window(chat_id), note("一"), LATER)
+    await notes.store_activity(chat_id, await window(chat_id), note("一"), LATER)
     await write_day(chat_id, "含有秘密的一天")
     await talk(2, first=10)
-    await memories.store_activity(chat_id, await window(chat_id), note("二"), LATER)
+    await notes.store_activity(chat_id, await window(chat_id), note("二"), LATER)
     target = await memories.target(chat_id, "day", TODAY)
     new = [a for a in await memories.activities(chat_id, TODAY) if not a.merged]
     await withdraw(1)
     owed = task(new, target, rebuild=False)
     with pytest.raises(Overtaken):
-        await memories.store_memories(chat_id, [owed], [note("含有秘密的一天，还有二")], LATER)
+        await notes.store_memories(chat_id, [owed], [note("含有秘密的一天，还有二")], LATER)
     assert await memories.memory(chat_id, "day", TODAY) is None
 
 
 async def test_what_is_being_rewritten_says_nothing_anywhere() -> None:
     chat_id = await talk(2)
-    await memories.store_activity(chat_id, await window(chat_id), note("秘密"), LATER)
+    await notes.store_activity(chat_id, await window(chat_id), note("秘密"), LATER)
     await write_day(chat_id, "秘密的一天")
     await write_day(chat_id, "还是秘密的一天")
     await withdraw(1)
@@ -173,25 +173,25 @@ async def test_what_is_being_rewritten_says_nothing_anywhere() -> None:
 
 async def test_more_withdrawn_while_it_is_rewritten_is_overtaken() -> None:
     chat_id = await talk(3)
-    await memories.store_activity(chat_id, await window(chat_id), note("秘密"), LATER)
+    await notes.store_activity(chat_id, await window(chat_id), note("秘密"), LATER)
     await withdraw(1)
     (stale,) = await memories.stale_activities(chat_id)
     left = await messages.of_activity(chat_id, stale.number)
     assert [m.seq for m in left] == [2, 3]
     await withdraw(2)
     with pytest.raises(Overtaken):
-        await memories.replace_activity(chat_id, stale, [2, 3], note("还有第2句"), LATER)
-    await memories.replace_activity(chat_id, stale, [3], note("第3句"), LATER)
+        await notes.replace_activity(chat_id, stale, [2, 3], note("还有第2句"), LATER)
+    await notes.replace_activity(chat_id, stale, [3], note("第3句"), LATER)
     (found,) = await memories.activities(chat_id, TODAY)
     assert (found.text, found.version, found.ranges) == ("第3句", 2, ((1, 3),))
 
 
 async def test_an_activity_of_which_nothing_is_left_is_empty_and_owes_nothing() -> None:
     chat_id = await talk(1)
-    await memories.store_activity(chat_id, await window(chat_id), note("秘密"), LATER)
+    await notes.store_activity(chat_id, await window(chat_id), note("秘密"), LATER)
     await withdraw(1)
     (stale,) = await memories.stale_activities(chat_id)
-    await memories.replace_activity(chat_id, stale, [], None, LATER)
+    await notes.replace_activity(chat_id, stale, [], None, LATER)
     (found,) = await memories.activities(chat_id, TODAY)
     assert (found.text, found.key_messages, found.merged) == ("", (), True)
     assert await memories.loose_activities(chat_id) == []
@@ -200,9 +200,9 @@ async def test_an_activity_of_which_nothing_is_left_is_empty_and_owes_nothing() 
 
 async def test_activities_are_told_in_order_of_time() -> None:
     chat_id = await talk(2, first=10)
-    await memories.store_activity(chat_id, await window(chat_id), note("后"), LATER)
+    await notes.store_activity(chat_id, await window(chat_id), note("后"), LATER)
     await talk(2, first=1)
-    await memories.store_activity(chat_id, await window(chat_id), note("先"), LATER)
+    await notes.store_activity(chat_id, await window(chat_id), note("先"), LATER)
     found = await memories.activities(chat_id, TODAY)
     assert [(a.number, a.text) for a in found] == [(2, "先"), (1, "后")]
     assert [a.number for a in await memories.all_activities(chat_id)] == [1, 2]

@@ -19,7 +19,15 @@ from plugins.nonebot_plugin_nianlun.memory.calendar import Calendar
 from plugins.nonebot_plugin_nianlun.memory.rollups import RollupPolicy
 from plugins.nonebot_plugin_nianlun.memory.upkeep import Upkeep
 from plugins.nonebot_plugin_nianlun.memory.windows import WindowPolicy
-from plugins.nonebot_plugin_nianlun.store import chats, export, facts, memories, messages, recording
+from plugins.nonebot_plugin_nianlun.store import (
+    chats,
+    export,
+    facts,
+    memories,
+    messages,
+    notes,
+    recording,
+)
 from plugins.nonebot_plugin_nianlun.store.models import Activity, Memory
 from plugins.nonebot_plugin_nianlun.store.models import Message as Row
 from plugins.nonebot_plugin_nianlun.types import (
@@ -106,6 +114,7 @@ class World:
         return Upkeep(
             messages=messages,
             memories=memories,
+            notes=notes,
             writer=self.writer,
             fallback=self.fallback,
             clock=self.clock,

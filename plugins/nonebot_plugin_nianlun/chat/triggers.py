@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
-
 from nonebot.adapters.onebot.v11 import MessageEvent
-from nonebot.permission import Permission
 
 from ..capture.events import has_reply
-from ..commands.gate import has_command
-
-if TYPE_CHECKING:
-    from nonebot.adapters import Bot, Event
-    from nonebot.typing import T_DependencyCache
+from ..commands.gate import MessageGate, has_command
 
 
-class ReplyGate(Permission):
+class ReplyGate(MessageGate):
     """Lets through private messages, mentions, the nickname, and replies that may be to the bot.
 
     A command is answered by its own matcher. Whether a reply is to one of the bot's own lines
@@ -25,20 +16,8 @@ class ReplyGate(Permission):
     asks there.
     """
 
-    __slots__ = ("starts",)
+    __slots__ = ()
 
-    def __init__(self, starts: Collection[str]) -> None:
-        super().__init__()
-        self.starts = frozenset(starts)
-
-    async def __call__(
-        self,
-        bot: Bot,
-        event: Event,
-        stack: AsyncExitStack | None = None,
-        dependency_cache: T_DependencyCache | None = None,
-    ) -> bool:
-        if not isinstance(event, MessageEvent) or str(event.user_id) == bot.self_id:
-            return False
+    def opens_for(self, event: MessageEvent) -> bool:
         called = event.is_tome() or has_reply(event)
-        return called and not has_command(event.message, bot.self_id, self.starts)
+        return called and not has_command(event.message, str(event.self_id), self.starts)

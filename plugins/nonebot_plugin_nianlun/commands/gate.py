@@ -89,8 +89,8 @@ class CommandWords:
         return is_command(text, self._starts)
 
 
-class CommandGate(Permission):
-    """Lets commands through and nothing else, the bot's own lines least of all.
+class MessageGate(Permission):
+    """Lets some messages of others through and nothing else, the bot's own lines least of all.
 
     A permission is checked before the rule, and this one overrides the call itself: NoneBot's
     injection of parameters alone would cost every ordinary message two tasks a parameter.
@@ -113,8 +113,20 @@ class CommandGate(Permission):
         return (
             isinstance(event, MessageEvent)
             and event.user_id != event.self_id
-            and has_command(event.message, str(event.self_id), self.starts)
+            and self.opens_for(event)
         )
+
+    def opens_for(self, event: MessageEvent) -> bool:
+        raise NotImplementedError
+
+
+class CommandGate(MessageGate):
+    """Lets commands through."""
+
+    __slots__ = ()
+
+    def opens_for(self, event: MessageEvent) -> bool:
+        return has_command(event.message, str(event.self_id), self.starts)
 
 
 def _body_start(message: Message, self_id: str) -> int:

@@ -8,7 +8,7 @@ first), then activities, then more history, and last what a search brought up.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import PromptTooSmall
@@ -36,6 +36,22 @@ class ReplyPrompt:
     @property
     def total(self) -> int:
         return sum(self.tokens.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """How messages of this chat read."""
+
+    calendar: Calendar
+    names: Mapping[str, str]
+    me: str
+
+    def lines(self, messages: Sequence[Message]) -> str:
+        return render_messages(messages, self.calendar, self.names, self.me)
+
+    def cost(self, message: Message) -> int:
+        """An upper bound for what a message adds, whichever turn it ends up in."""
+        return estimate_tokens(self.lines([message])) + _TURN_TOKENS
 
 
 @dataclass(slots=True)
@@ -73,9 +89,10 @@ def build(
             f"人设和固定文字约 {fixed} 个 token，放不进 {budget} 的预算："
             "请缩短人设，或调大 NIANLUN__PROMPT_BUDGET"
         )
-    floor = _floor(history[-HISTORY_FLOOR:], room, calendar, names, me)
+    look = _Look(calendar, names, me)
+    floor = _floor(history[-HISTORY_FLOOR:], room, look)
     kept = {s.name: _newest(s, room) for s in sorted(sections, key=lambda s: _ORDER.index(s.name))}
-    older = _older(history[:-HISTORY_FLOOR], room, calendar, names, me)
+    older = _older(history[:-HISTORY_FLOOR], room, look)
     brought_up = _within(recalled, room, recall_budget)
     titles = {section.name: section.title for section in sections}
     blocks = [(name, titles[name], kept[name]) for name in _ORDER if kept.get(name)]
@@ -86,14 +103,14 @@ def build(
     end = tail
     if brought_up:
         end = "【这句话让你想起】\n" + "\n".join(brought_up) + f"\n\n{tail}"
-    turns = _turns([*older, *floor], calendar, names, me)
+    turns = _turns([*older, *floor], look)
     if turns and turns[-1]["role"] == "user":
         turns[-1]["content"] += f"\n\n{end}"
     else:
         turns.append({"role": "user", "content": end})
     tokens = {"base": estimate_tokens(base), **{n: _size(items) for n, _, items in blocks}}
     tokens |= {
-        "history": sum(_cost(m, calendar, names, me) for m in [*older, *floor]),
+        "history": sum(look.cost(m) for m in [*older, *floor]),
         "recalled": _size(brought_up),
         "tail": estimate_tokens(tail),
     }
@@ -104,45 +121,20 @@ def _size(items: Sequence[str]) -> int:
     return sum(estimate_tokens(item) + 1 for item in items)
 
 
-def _cost(message: Message, calendar: Calendar, names: Mapping[str, str], me: str) -> int:
-    """An upper bound for what a message adds, whichever turn it ends up in."""
-    return estimate_tokens(render_messages([message], calendar, names, me)) + _TURN_TOKENS
-
-
-def _floor(
-    newest: Sequence[Message],
-    room: _Room,
-    calendar: Calendar,
-    names: Mapping[str, str],
-    me: str,
-) -> list[Message]:
+def _floor(newest: Sequence[Message], room: _Room, look: _Look) -> list[Message]:
     """The newest messages, each cut to its share where they do not fit whole."""
     kept: list[Message] = []
     for index, message in enumerate(reversed(newest)):
         share = room.left // max(1, 2 * (len(newest) - index) - 1) if index else room.left // 2
         shown = message
-        if _cost(shown, calendar, names, me) > share:
+        if look.cost(shown) > share:
             text = text_of(message, indent="    ")
-            frame = _cost(_with_text(message, ""), calendar, names, me)
-            shown = _with_text(message, cut_to_tokens(text, share - frame - 2) + "…")
-        if not room.take(_cost(shown, calendar, names, me)):
+            frame = look.cost(replace(message, text=""))
+            shown = replace(message, text=cut_to_tokens(text, share - frame - 2) + "…")
+        if not room.take(look.cost(shown)):
             break
         kept.append(shown)
     return kept[::-1]
-
-
-def _with_text(message: Message, text: str) -> Message:
-    return Message(
-        seq=message.seq,
-        time=message.time,
-        user_id=message.user_id,
-        name=message.name,
-        text=text,
-        reply_to=message.reply_to,
-        withdrawn=message.withdrawn,
-        via=message.via,
-        source=message.source,
-    )
 
 
 def _newest(section: Section, room: _Room) -> tuple[str, ...]:
@@ -159,16 +151,10 @@ def _newest(section: Section, room: _Room) -> tuple[str, ...]:
     return tuple(reversed(kept))
 
 
-def _older(
-    history: Sequence[Message],
-    room: _Room,
-    calendar: Calendar,
-    names: Mapping[str, str],
-    me: str,
-) -> list[Message]:
+def _older(history: Sequence[Message], room: _Room, look: _Look) -> list[Message]:
     kept: list[Message] = []
     for message in reversed(history):
-        if not room.take(_cost(message, calendar, names, me)):
+        if not room.take(look.cost(message)):
             break
         kept.append(message)
     return kept[::-1]
@@ -187,9 +173,7 @@ def _within(recalled: Sequence[str], room: _Room, recall_budget: int) -> list[st
     return kept
 
 
-def _turns(
-    messages: Sequence[Message], calendar: Calendar, names: Mapping[str, str], me: str
-) -> list[dict[str, Any]]:
+def _turns(messages: Sequence[Message], look: _Look) -> list[dict[str, Any]]:
     """Others' lines merged into user turns, the character's own as assistant turns.
 
     What other plugins said through the bot is told as something that happened: the model
@@ -200,13 +184,11 @@ def _turns(
     for message in messages:
         if message.is_mine and message.via != "other":
             if heard:
-                turns.append(
-                    {"role": "user", "content": render_messages(heard, calendar, names, me)}
-                )
+                turns.append({"role": "user", "content": look.lines(heard)})
                 heard = []
             turns.append({"role": "assistant", "content": text_of(message)})
         else:
             heard.append(message)
     if heard:
-        turns.append({"role": "user", "content": render_messages(heard, calendar, names, me)})
+        turns.append({"role": "user", "content": look.lines(heard)})
     return turns

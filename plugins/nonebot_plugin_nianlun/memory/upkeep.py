@@ -43,6 +43,21 @@ class MessageStore(Protocol):
 
 class MemoryStore(Protocol):
     async def stale_activities(self, chat_id: int) -> list[Activity]: ...
+    async def activity_states(self, chat_id: int, dates: Iterable[str]) -> list[ActivityState]: ...
+    async def memory_states(self, chat_id: int) -> list[MemoryState]: ...
+    async def activities(self, chat_id: int, date: str) -> list[Activity]: ...
+    async def target(self, chat_id: int, kind: MemoryKind, period: str) -> Memory | None: ...
+    async def memories(
+        self, chat_id: int, kind: MemoryKind, periods: Iterable[str]
+    ) -> list[Memory]: ...
+
+
+class NoteStore(Protocol):
+    """Stores what was written; raises Overtaken when what it was written from has changed."""
+
+    async def store_activity(
+        self, chat_id: int, window: Window, note: Note, now: datetime
+    ) -> int: ...
     async def replace_activity(
         self,
         chat_id: int,
@@ -51,16 +66,6 @@ class MemoryStore(Protocol):
         note: Note | None,
         now: datetime,
     ) -> None: ...
-    async def store_activity(
-        self, chat_id: int, window: Window, note: Note, now: datetime
-    ) -> int: ...
-    async def activity_states(self, chat_id: int, dates: Iterable[str]) -> list[ActivityState]: ...
-    async def memory_states(self, chat_id: int) -> list[MemoryState]: ...
-    async def activities(self, chat_id: int, date: str) -> list[Activity]: ...
-    async def target(self, chat_id: int, kind: MemoryKind, period: str) -> Memory | None: ...
-    async def memories(
-        self, chat_id: int, kind: MemoryKind, periods: Iterable[str]
-    ) -> list[Memory]: ...
     async def store_memories(
         self, chat_id: int, tasks: Sequence[RollupTask], notes: Sequence[Note], now: datetime
     ) -> None: ...
@@ -85,6 +90,7 @@ class Upkeep:
 
     messages: MessageStore
     memories: MemoryStore
+    notes: NoteStore
     writer: NoteWriter
     fallback: NoteWriter
     """Writes what the writer's provider refuses to read."""
@@ -120,7 +126,7 @@ class Upkeep:
             if left:
                 note = await self._rewrite(Window(activity.date, tuple(left)))
             try:
-                await self.memories.replace_activity(
+                await self.notes.replace_activity(
                     chat_id, activity, [m.seq for m in left], note, self.clock.now()
                 )
                 tally.activities += note is not None
@@ -173,7 +179,7 @@ class Upkeep:
             await self.messages.skip(chat_id, seqs, "declined")
             tally.declined += 1
         else:
-            await self.memories.store_activity(chat_id, window, note, self.clock.now())
+            await self.notes.store_activity(chat_id, window, note, self.clock.now())
             tally.activities += 1
 
     async def _write(self, window: Window) -> Note | None:
@@ -246,14 +252,14 @@ class Upkeep:
             notes = await self.writer.write_memories(tasks, scene, has_next_tasks)
         except ModelRefused:
             notes = await self.fallback.write_memories(tasks, scene, has_next_tasks)
-        await self.memories.store_memories(chat_id, tasks, notes, self.clock.now())
+        await self.notes.store_memories(chat_id, tasks, notes, self.clock.now())
         tally.memories += len(notes)
 
     async def _finish_without_text(self, chat_id: int, item: Due) -> None:
         if item.rebuild:
-            await self.memories.discard(chat_id, item.kind, item.period)
+            await self.notes.discard(chat_id, item.kind, item.period)
         else:
-            await self.memories.close(chat_id, item.kind, item.period)
+            await self.notes.close(chat_id, item.kind, item.period)
 
 
 def _halves(window: Window) -> tuple[Window, Window]:

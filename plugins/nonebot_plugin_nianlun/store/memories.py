@@ -1,25 +1,20 @@
-"""Activities, days, months and years: reading, and storing with every earlier version kept."""
+"""Activities, days, months and years as they stand."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import datetime
 import json
 from typing import cast
 
-from tortoise.expressions import F
-
-from ..errors import Overtaken
 from ..memory.rollups import ActivityState, MemoryState
-from ..types import Activity, Memory, MemoryKind, Note, Origin, RollupTask, Window
-from . import facts, sql
-from .database import transactional
+from ..types import Activity, Memory, MemoryKind, Origin
+from . import sql
 from .keys import chunks
 from .models import Activity as ActivityRow
-from .models import Chat, NoteVersion
 from .models import Memory as MemoryRow
 from .models import Message as MessageRow
+from .models import NoteVersion
 
 
 def _texts(raw: str) -> tuple[str, ...]:
@@ -184,161 +179,3 @@ async def activity_states(chat_id: int, dates: Iterable[str]) -> list[ActivitySt
             ActivityState(**row) for row in await rows.order_by("date", "number").values(*fields)
         ]
     return found
-
-
-@transactional
-async def store_activity(chat_id: int, window: Window, note: Note, now: datetime) -> int:
-    """Store the note of a window and put its messages into it, both or neither.
-
-    Returns the activity's number. Raises Overtaken when one of the messages has meanwhile
-    been withdrawn or taken into another window.
-    """
-    await Chat.filter(id=chat_id).update(last_activity=F("last_activity") + 1)
-    number = (await Chat.get(id=chat_id).only("last_activity")).last_activity
-    seqs = sorted(message.seq for message in window.messages)
-    row = await ActivityRow.create(
-        chat_id=chat_id,
-        number=number,
-        date=window.date,
-        from_seq=seqs[0],
-        to_seq=seqs[-1],
-        text=note.text,
-        key_messages=json.dumps(note.key_messages),
-        origin="window",
-        time=window.messages[-1].time,
-        version=1,
-        writer=note.writer,
-        written_at=now,
-        merged=False,
-        stale=False,
-    )
-    taken = 0
-    for part in chunks(seqs):
-        taken += await MessageRow.filter(
-            chat_id=chat_id, seq__in=part, activity_id=None, skipped=None
-        ).update(activity_id=row.id)
-    if taken != len(seqs):
-        raise Overtaken
-    await facts.store(chat_id, note.facts, now)
-    return number
-
-
-@transactional
-async def replace_activity(
-    chat_id: int, activity: Activity, kept: Sequence[int], note: Note | None, now: datetime
-) -> None:
-    """Write a stale activity anew from what is left of its window (`kept` seqs).
-
-    Without a note nothing is left worth keeping: its text is emptied. The old text is not
-    kept as a version, for it held what was taken back. Raises Overtaken when more was taken
-    back meanwhile.
-    """
-    query = ActivityRow.filter(chat_id=chat_id, number=activity.number)
-    await query.update(
-        text="" if note is None else note.text,
-        key_messages="[]" if note is None else json.dumps(note.key_messages),
-        version=F("version") + 1,
-        writer="offline" if note is None else note.writer,
-        written_at=now,
-        merged=note is None,
-        stale=False,
-    )
-    row = await query.get()
-    window = MessageRow.filter(chat_id=chat_id, activity_id=row.id)
-    if await window.filter(withdrawn_at=None).count() != len(kept):
-        raise Overtaken
-    await facts.store(chat_id, () if note is None else note.facts, now)
-
-
-@transactional
-async def store_memories(
-    chat_id: int, tasks: Sequence[RollupTask], notes: Sequence[Note], now: datetime
-) -> None:
-    """Store a batch of rolled-up texts, mark their sources as merged, and keep old versions.
-
-    Raises Overtaken when a target or a source is not any more what was shown.
-    """
-    await Chat.filter(id=chat_id).update(last_seq=F("last_seq"))
-    for task, note in zip(tasks, notes, strict=True):
-        await _store_memory(chat_id, task, note, now)
-
-
-async def _store_memory(chat_id: int, task: RollupTask, note: Note, now: datetime) -> None:
-    current = await MemoryRow.get_or_none(chat_id=chat_id, kind=task.kind, period=task.period)
-    if (0 if current is None else current.version) != (task.target.version if task.target else 0):
-        raise Overtaken
-    if current is not None and current.stale and not task.rebuild:
-        raise Overtaken  # the text that was continued holds what has been taken back
-    refs = [_ref(source) for source in task.sources]
-    values = {
-        "text": note.text,
-        "key_messages": json.dumps(note.key_messages),
-        "writer": note.writer,
-        "written_at": now,
-        "merged": False,
-        "stale": False,
-    }
-    if current is None:
-        await MemoryRow.create(
-            chat_id=chat_id,
-            kind=task.kind,
-            period=task.period,
-            version=1,
-            sources=json.dumps(refs),
-            closed=task.closes,
-            **values,
-        )
-    else:
-        await _keep_version(chat_id, current)
-        old = [] if task.rebuild else json.loads(current.sources)
-        await MemoryRow.filter(id=current.id).update(
-            version=current.version + 1,
-            sources=json.dumps(list(dict.fromkeys([*old, *refs]))),
-            closed=task.closes or current.closed,
-            **values,
-        )
-    for source in task.sources:
-        if not await _mark_merged(chat_id, source):
-            raise Overtaken
-
-
-def _ref(source: Activity | Memory) -> str:
-    return str(source.number) if isinstance(source, Activity) else source.period
-
-
-async def _keep_version(chat_id: int, row: MemoryRow) -> None:
-    await NoteVersion.create(
-        chat_id=chat_id,
-        kind=row.kind,
-        ref=row.period,
-        version=row.version,
-        text=row.text,
-        key_messages=row.key_messages,
-        sources=row.sources,
-        writer=row.writer,
-        written_at=row.written_at,
-        usage=row.usage,
-        blanked=row.stale,
-    )
-
-
-async def _mark_merged(chat_id: int, source: Activity | Memory) -> int:
-    """Mark the very version that was read; 0 when it is not there any more."""
-    if isinstance(source, Activity):
-        query = ActivityRow.filter(chat_id=chat_id, number=source.number)
-        return await query.filter(version=source.version, stale=False).update(merged=True)
-    memory = MemoryRow.filter(chat_id=chat_id, kind=source.kind, period=source.period)
-    return await memory.filter(version=source.version, stale=False).update(merged=True)
-
-
-@transactional
-async def close(chat_id: int, kind: MemoryKind, period: str) -> None:
-    """The period is over and its text already holds every source."""
-    await MemoryRow.filter(chat_id=chat_id, kind=kind, period=period).update(closed=True)
-
-
-@transactional
-async def discard(chat_id: int, kind: MemoryKind, period: str) -> None:
-    """Nothing is left that the memory was built on; should it return, it begins anew."""
-    await MemoryRow.filter(chat_id=chat_id, kind=kind, period=period).delete()
-    await NoteVersion.filter(chat_id=chat_id, kind=kind, ref=period).delete()
