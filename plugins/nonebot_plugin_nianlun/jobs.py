@@ -80,6 +80,7 @@ class Jobs:
         self._recaller = recaller
         self._holder = f"{uuid4().hex[:12]}@{_PROCESS}"
         self._locks: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._held_until: dict[int, datetime] = {}
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self._running: asyncio.Task[None] | None = None
         self._again = False
@@ -147,6 +148,7 @@ class Jobs:
             try:
                 report = await self._upkeep(chat_id, key).run(chat_id, everything=by_hand)
             finally:
+                self._held_until.pop(chat_id, None)
                 await asyncio.shield(chats.release(chat_id, _WORK, self._holder))
         if report.errors:
             logger.warning(f"{key} 的记忆没有写成，留着下次再写：{report.errors[0]}")
@@ -158,7 +160,16 @@ class Jobs:
         return report
 
     async def _claim(self, chat_id: int) -> bool:
+        """Take or renew the lease; it is renewed well before it can run out, not for every job."""
         now = self._clock.now()
+        if now < self._held_until.get(chat_id, now) - _LEASE / 2:
+            return True
+        if await self._take(chat_id, now):
+            self._held_until[chat_id] = now + _LEASE
+            return True
+        return False
+
+    async def _take(self, chat_id: int, now: datetime) -> bool:
         return await chats.claim(chat_id, _WORK, self._holder, now, now + _LEASE, _is_gone)
 
     def _upkeep(self, chat_id: int, key: ChatKey) -> Upkeep:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 import json
 from typing import cast
 
@@ -42,8 +41,14 @@ async def _ranges(chat_id: int, activity_ids: Sequence[int]) -> dict[int, list[t
     return ranges
 
 
-async def _to_activities(chat_id: int, rows: Sequence[ActivityRow]) -> list[Activity]:
+async def _with_ranges(chat_id: int, rows: Sequence[ActivityRow]) -> list[Activity]:
     ranges = await _ranges(chat_id, [row.id for row in rows])
+    return _to_activities(rows, ranges)
+
+
+def _to_activities(
+    rows: Sequence[ActivityRow], ranges: Mapping[int, Sequence[tuple[int, int]]]
+) -> list[Activity]:
     return [
         Activity(
             number=row.number,
@@ -83,30 +88,29 @@ async def activities(chat_id: int, date: str) -> list[Activity]:
     rows = await ActivityRow.filter(chat_id=chat_id, date=date, stale=False).order_by(
         "time", "number"
     )
-    return await _to_activities(chat_id, rows)
+    return await _with_ranges(chat_id, rows)
 
 
 async def loose_activities(chat_id: int) -> list[Activity]:
-    """Activities that no day memory holds yet, oldest first."""
+    """Activities that no day memory holds yet, oldest first; without their ranges.
+
+    Before every reply and note these are wanted as text alone, and a busy day has many.
+    """
     ids = await sql.loose_activities(chat_id)
     rows = await ActivityRow.filter(id__in=ids).order_by("date", "time", "number")
-    return await _to_activities(chat_id, rows)
+    return _to_activities(rows, {})
 
 
 async def all_activities(chat_id: int) -> list[Activity]:
-    """Every activity; one that is being rewritten says nothing meanwhile."""
+    """Every activity by number; one that is being rewritten is empty meanwhile."""
     rows = await ActivityRow.filter(chat_id=chat_id).order_by("number")
-    found = await _to_activities(chat_id, rows)
-    return [
-        replace(activity, text="", key_messages=()) if row.stale else activity
-        for row, activity in zip(rows, found, strict=True)
-    ]
+    return await _with_ranges(chat_id, rows)
 
 
 async def stale_activities(chat_id: int) -> list[Activity]:
     """Activities that were built on something that has been taken back."""
     rows = await ActivityRow.filter(id__in=await sql.stale_activities(chat_id)).order_by("number")
-    return await _to_activities(chat_id, rows)
+    return await _with_ranges(chat_id, rows)
 
 
 async def memory(chat_id: int, kind: MemoryKind, period: str) -> Memory | None:
@@ -134,21 +138,14 @@ async def memories(chat_id: int, kind: MemoryKind, periods: Iterable[str]) -> li
 
 
 async def all_memories(chat_id: int, kind: MemoryKind) -> list[Memory]:
-    """Every memory of a layer; one that is being rewritten says nothing meanwhile."""
+    """Every memory of a layer; one that is being rewritten is empty meanwhile."""
     rows = await MemoryRow.filter(chat_id=chat_id, kind=kind).order_by("period")
-    return [
-        replace(_to_memory(row), text="", key_messages=()) if row.stale else _to_memory(row)
-        for row in rows
-    ]
+    return [_to_memory(row) for row in rows]
 
 
 async def versions(chat_id: int, kind: MemoryKind, period: str) -> list[NoteVersion]:
     """Earlier texts, oldest first; those that held something taken back are blank."""
-    rows = await NoteVersion.filter(chat_id=chat_id, kind=kind, ref=period).order_by("version")
-    if await MemoryRow.filter(chat_id=chat_id, kind=kind, period=period, stale=True).exists():
-        for row in rows:
-            row.text = ""
-    return rows
+    return await NoteVersion.filter(chat_id=chat_id, kind=kind, ref=period).order_by("version")
 
 
 async def memory_states(chat_id: int) -> list[MemoryState]:
