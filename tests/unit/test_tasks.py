@@ -9,10 +9,10 @@ from zoneinfo import ZoneInfo
 
 from hypothesis import given
 from hypothesis import strategies as st
-from plugins.nonebot_plugin_nianlun.memory.calendar import Calendar
 import pytest
 
 from plugins.nonebot_plugin_nianlun.errors import NoteRejected
+from plugins.nonebot_plugin_nianlun.memory.calendar import Calendar
 from plugins.nonebot_plugin_nianlun.memory.tasks import (
     FACT_NAME_CHARACTERS,
     FACT_UNITS,
