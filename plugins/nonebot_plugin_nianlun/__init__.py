@@ -95,6 +95,11 @@ async def _stop() -> None:
 listen(nianlun.on_event)
 
 
+@OneBot.on_calling_api
+async def _note_sending(bot: Bot, api: str, data: dict[str, Any]) -> None:
+    nianlun.on_sending(api, data)
+
+
 @OneBot.on_called_api
 async def _record_sent(
     bot: Bot, exception: Exception | None, api: str, data: dict[str, Any], result: Any

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,7 @@ class Nianlun:
         self.jobs = Jobs(settings, self.clock, self.calendar, writer, self.recaller)
         self.replier = Replier(self.client, self.recorder, self.recaller, self.clock, self.calendar)
         self._guard: asyncio.Task[None] | None = None
+        self._said_at: dict[int, datetime] = {}
 
     async def check(self) -> None:
         """See that the database can serve, and bring it to this version. Raises StoreError."""
@@ -138,10 +140,16 @@ class Nianlun:
                 message = replace(message, skipped="command")
             self.recorder.accept(message)
 
+    def on_sending(self, api: str, data: dict[str, Any]) -> None:
+        """Note when a line is said: its result may come after what somebody says to it."""
+        if api in SEND_APIS:
+            self._said_at[id(data)] = self.clock.now()
+
     def on_sent(
         self, bot: Bot, exception: Exception | None, api: str, data: dict[str, Any], result: object
     ) -> None:
         """Take in what the bot said through any plugin; only enqueues."""
+        said_at = self._said_at.pop(id(data), None) or self.clock.now()
         if api not in SEND_APIS or (exception is not None and not ambiguous(exception)):
             return
         purpose = sending.get()
@@ -152,7 +160,7 @@ class Nianlun:
             result,
             self_id=bot.self_id,
             name=self.character,
-            now=self.clock.now(),
+            now=said_at,
             via=via,
             delivery="ok" if exception is None else "unknown",
             skipped="command" if purpose == "command" else None,

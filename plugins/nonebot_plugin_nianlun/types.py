@@ -66,6 +66,8 @@ class Incoming:
     """The platform's id as text; None when it gave none."""
     order: int | None = None
     """The platform's own sequence number where it has one: orders messages of one second."""
+    heard_at: datetime | None = None
+    """When we heard it, or began to send it; `time` knows whole seconds only."""
     chat_name: str | None = None
     reply_to_id: str | None = None
     via: Via | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -86,6 +87,13 @@ async def test_platform_order_decides_within_a_second() -> None:
     own = said("中", by=ME, source="sent", via="nianlun")
     await record(said("后", message_id="9", order=8), own, said("先", message_id="5", order=7))
     assert await texts() == ["先", "中", "后"]
+
+
+async def test_an_own_line_stands_where_it_was_said_and_not_where_its_result_came() -> None:
+    question = replace(said("答了吗", message_id="1"), heard_at=NOON + timedelta(seconds=0.6))
+    own = said("答", by=ME, source="sent", via="nianlun")
+    await record(question, replace(own, heard_at=NOON + timedelta(seconds=0.5)))
+    assert await texts() == ["答", "答了吗"]
 
 
 async def test_redelivery_is_one_row_however_often_and_in_whichever_batch() -> None:

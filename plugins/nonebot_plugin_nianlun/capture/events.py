@@ -52,6 +52,7 @@ def incoming(event: object, *, self_id: str, now: datetime) -> Incoming | None:
         source="echo" if mine else "event",
         message_id=id_text(fields.get("message_id")),
         order=_order(fields),
+        heard_at=now,
         chat_name=clean_name(fields.get("group_name")) or None,
         reply_to_id=replied_id(segments),
         via="other" if mine else None,

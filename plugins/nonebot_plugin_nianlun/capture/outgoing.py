@@ -52,6 +52,7 @@ def sent(
         chat=chat,
         # Whole seconds like the platform's, or what is said next would seem to come before.
         time=now.replace(microsecond=0),
+        heard_at=now,
         user_id=ME,
         name=name,
         segments=segments,

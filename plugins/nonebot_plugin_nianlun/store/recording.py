@@ -78,8 +78,8 @@ async def _fresh(arrived: dict[int, list[Incoming]]) -> dict[int, dict[str, Inco
 
 
 def in_event_order(messages: Sequence[Incoming]) -> list[Incoming]:
-    """By time; within a second as they arrived, except that the platform's own order stands."""
-    ordered = sorted(messages, key=lambda message: message.time)
+    """By time; within a second as they were heard, except that the platform's own order stands."""
+    ordered = sorted(messages, key=lambda message: (message.time, message.heard_at or message.time))
     by_second: dict[datetime, list[int]] = {}
     for index, message in enumerate(ordered):
         if message.order is not None:
