@@ -1,6 +1,7 @@
-"""Nianlun: a memory with growth rings for a QQ character."""
+"""Nianlun: a memory with growth rings for a QQ character.
 
-from __future__ import annotations
+Annotations stay objects here: evaluating the text of one makes Python 3.13 warn in NoneBot.
+"""
 
 import sys
 from typing import Any
