@@ -37,6 +37,8 @@ def initialise(level: str | None = None) -> None:
             f"{'__'.join(map(str, e['loc'])).upper()}={e['input']!r} 不对" for e in error.errors()
         )
         sys.exit(fail(details))
+    except UnicodeDecodeError:
+        sys.exit(fail(".env 不是 UTF-8 编码，请另存为 UTF-8"))
     except SettingsError as error:
         name = str(error).partition('"')[2].rstrip('"').upper()
         sys.exit(fail(f'{name} 不对：要写成 JSON，例如 ["甲", "乙"]'))

@@ -67,7 +67,7 @@ async def _start() -> None:
     await nianlun.open()
     nianlun.recorder.start()
     scheduler.add_job(
-        nianlun.jobs.tick,
+        nianlun.tick,
         "interval",
         id="nianlun-owed",
         seconds=OWED_EVERY_SECONDS,

@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import asdict
 from datetime import datetime
+import io
 import json
 from pathlib import Path
 import sys
@@ -23,6 +24,10 @@ Command = Callable[[Nianlun, argparse.Namespace], Awaitable[int]]
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status: 0 done, 1 failed, 2 wrong usage."""
+    for stream in (sys.stdout, sys.stderr):
+        # What is piped or redirected is a file of ours, whatever the console speaks.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8")
     arguments = _parser().parse_args(argv)
     # The package is wiring and cannot be imported before NoneBot is initialised.
     from . import nianlun

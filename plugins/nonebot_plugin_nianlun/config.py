@@ -15,6 +15,8 @@ from pydantic_core import ErrorDetails
 from .errors import ConfigError
 
 Positive = Annotated[int, Field(ge=1)]
+Window = Annotated[int, Field(ge=1, le=500)]
+_CHAT = re.compile(r"(?:[^/\s]+/)?(?:group|private|store):[^/\s]+|\d+")
 _SECRETS = {"panel_token", "api_keys"}
 
 
@@ -40,8 +42,8 @@ class Settings(BaseModel):
     enabled_chats: frozenset[str] = frozenset()
     disabled_chats: frozenset[str] = frozenset()
     members_read: bool = True
-    activity_messages: Positive = 50
-    activity_messages_private: Positive = 20
+    activity_messages: Window = 50
+    activity_messages_private: Window = 20
     activity_min_messages: Positive = 8
     activity_idle_minutes: Positive = 20
     rollup_pending_activities: Positive = 20
@@ -49,7 +51,7 @@ class Settings(BaseModel):
     keep_months: Positive = 2
     prompt_budget: Annotated[int, Field(ge=500)] = 6000
     recall_budget: Annotated[int, Field(ge=0)] = 800
-    history_messages: Annotated[int, Field(ge=6)] = 20
+    history_messages: Annotated[int, Field(ge=6, le=200)] = 20
     daily_token_limit: Annotated[int, Field(ge=0)] | None = None
     panel_token: str = ""
     api_keys: frozenset[str] = frozenset()
@@ -87,7 +89,10 @@ class Settings(BaseModel):
         if isinstance(value, (int, str)):
             value = [value]
         if isinstance(value, (list, tuple, set, frozenset)):
-            return frozenset(str(item).strip() for item in value)
+            names = frozenset(str(item).strip() for item in value)
+            if wrong := sorted(name for name in names if not _CHAT.fullmatch(name)):
+                raise ValueError(f"{wrong[0]!r} 不是会话，请写成 group:群号 或 private:QQ号")
+            return names
         return value
 
 
@@ -137,4 +142,6 @@ _REASONS = {
 def _reason(item: ErrorDetails) -> str:
     if item["type"] == "greater_than_equal":
         return f"不能小于 {item.get('ctx', {}).get('ge')}"
+    if item["type"] == "less_than_equal":
+        return f"不能大于 {item.get('ctx', {}).get('le')}"
     return _REASONS.get(item["type"], item["msg"].removeprefix("Value error, "))

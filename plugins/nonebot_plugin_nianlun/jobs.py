@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 import os
 import platform
@@ -33,6 +33,8 @@ from .types import ChatKey, TidyReport
 _LEASE = timedelta(minutes=10)
 """Longer than any single model call; a process that dies blocks its chat no longer than this."""
 _AT_ONCE = 3
+_PATIENCE = 3
+"""After so many failures in a row the offline writer takes what the model cannot do."""
 _POLL_SECONDS = 0.5
 _WORK = "upkeep"
 _NOTHING = TidyReport(0, 0, 0, ())
@@ -72,12 +74,14 @@ class Jobs:
         calendar: Calendar,
         writer: NoteWriter,
         recaller: Recaller,
+        hears: Callable[[ChatKey], bool],
     ) -> None:
         self._settings = settings
         self._clock = clock
         self._calendar = calendar
         self._writer = writer
         self._recaller = recaller
+        self._hears = hears
         self._holder = f"{uuid4().hex[:12]}@{_PROCESS}"
         self._locks: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._held_until: dict[int, datetime] = {}
@@ -95,10 +99,6 @@ class Jobs:
         self._again = True
         if self._running is None or self._running.done():
             self._running = asyncio.create_task(self._run(), name="nianlun-owed")
-
-    async def tick(self) -> None:
-        """What the scheduler calls."""
-        self.soon()
 
     async def stop(self) -> None:
         """End running jobs. What they have not stored stays owed."""
@@ -122,7 +122,9 @@ class Jobs:
         due = [
             (chat_id, key)
             for chat_id, key, retry_at in await chats.with_work()
-            if (retry_at is None or retry_at <= now) and not self._locks[chat_id].locked()
+            if (retry_at is None or retry_at <= now)
+            and self._hears(key)
+            and not self._locks[chat_id].locked()
         ]
         await asyncio.gather(*(self._do_one(chat_id, key) for chat_id, key in due))
 
@@ -134,30 +136,43 @@ class Jobs:
         """Do all owed work now, also of windows that are not due yet, chat after chat."""
         reports: dict[ChatKey, TidyReport] = {}
         for chat_id, key, _ in await chats.with_work():
-            if only is None or key in only:
+            if self._hears(key) and (only is None or key in only):
                 reports[key] = await self._tidy(chat_id, key, by_hand=True)
         return reports
 
     async def _tidy(self, chat_id: int, key: ChatKey, *, by_hand: bool) -> TidyReport:
         """By hand: also windows that are not due, and after whoever works on the chat now."""
+        try:
+            report = await self._work(chat_id, key, by_hand=by_hand)
+        except Exception as error:
+            # Without a word in the database it would be tried, and paid for, at every tick.
+            await chats.note_failure(chat_id, str(error) or repr(error), self._clock.now())
+            raise
+        if report.errors:
+            logger.warning(f"{key} 的记忆没有写成，留着下次再写：{report.errors[0]}")
+            await chats.note_failure(chat_id, report.errors[0], self._clock.now())
+        elif report != _NOTHING:
+            await chats.note_success(chat_id)
+        if report.activities or report.memories:
+            logger.info(f"{key} 写了 {report.activities} 条活动、{report.memories} 篇记忆")
+        return report
+
+    async def _work(self, chat_id: int, key: ChatKey, *, by_hand: bool) -> TidyReport:
         async with self._locks[chat_id]:
+            chat = await chats.row(key)
+            patient = chat is None or chat.failures < _PATIENCE
+            upkeep = self._upkeep(chat_id, key, patient=patient)
+            if not by_hand and not await upkeep.owes(chat_id):
+                return _NOTHING
             while not await self._claim(chat_id):
                 if not by_hand:
                     return _NOTHING
                 await asyncio.sleep(_POLL_SECONDS)
             try:
-                report = await self._upkeep(chat_id, key).run(chat_id, everything=by_hand)
+                return await upkeep.run(chat_id, everything=by_hand)
             finally:
                 self._held_until.pop(chat_id, None)
                 await asyncio.shield(chats.release(chat_id, _WORK, self._holder))
-        if report.errors:
-            logger.warning(f"{key} 的记忆没有写成，留着下次再写：{report.errors[0]}")
-            await chats.note_failure(chat_id, report.errors[0], self._clock.now())
-        else:
-            await chats.note_success(chat_id)
-        if report.activities or report.memories:
-            logger.info(f"{key} 写了 {report.activities} 条活动、{report.memories} 篇记忆")
-        return report
 
     async def _claim(self, chat_id: int) -> bool:
         """Take or renew the lease; it is renewed well before it can run out, not for every job."""
@@ -172,7 +187,7 @@ class Jobs:
     async def _take(self, chat_id: int, now: datetime) -> bool:
         return await chats.claim(chat_id, _WORK, self._holder, now, now + _LEASE, _is_gone)
 
-    def _upkeep(self, chat_id: int, key: ChatKey) -> Upkeep:
+    def _upkeep(self, chat_id: int, key: ChatKey, *, patient: bool) -> Upkeep:
         settings = self._settings
         private = key.kind == "private"
         return Upkeep(
@@ -196,4 +211,5 @@ class Jobs:
             ),
             scene=lambda: self._recaller.scene(key, chat_id),
             still_ours=lambda: self._claim(chat_id),
+            patient=patient,
         )

@@ -30,7 +30,6 @@ from .llm.client import ModelClient
 from .llm.model_writer import ModelWriter
 from .llm.offline_writer import OfflineWriter
 from .memory.calendar import Calendar
-from .memory.layers import Layers
 from .store import chats, database, health, memories, speakers, usage
 from .types import (
     ME,
@@ -68,17 +67,19 @@ class Nianlun:
         self.path = database.database_path(settings.database_url, settings.data_dir or data_dir)
         self.recorder = Recorder(self.clock, self.character)
         self.recaller = Recaller(settings, self.character, self.clock, self.calendar)
-        self.recaller.build(Layers(), [], "QQ")
+        self.recaller.check()
         self.notes_model = settings.notes_model or settings.model
         self.client = _client(config)
         writer = OfflineWriter(self.calendar)
         if self.client is not None:
             writer = ModelWriter(self.client, self.calendar, self._count_notes, self.notes_model)
         self.writer = writer
-        self.jobs = Jobs(settings, self.clock, self.calendar, writer, self.recaller)
+        self.jobs = Jobs(settings, self.clock, self.calendar, writer, self.recaller, self.hears)
         self.replier = Replier(self.client, self.recorder, self.recaller, self.clock, self.calendar)
         self._guard: asyncio.Task[None] | None = None
         self._said_at: dict[int, datetime] = {}
+        self._file: tuple[int, int] | None = None
+        self._lost: str | None = None
 
     async def check(self) -> None:
         """See that the database can serve, and bring it to this version. Raises StoreError."""
@@ -88,9 +89,18 @@ class Nianlun:
         """Check, migrate and open the database. Raises StoreError."""
         await database.prepare(self.path)
         await database.open_store(self.path)
+        self._file = database.identity(self.path)
         self._guard = asyncio.create_task(self._close_at_the_end(), name="nianlun-guard")
         # Let it reach its wait: a task that is cancelled before its first step runs no finally.
         await asyncio.sleep(0)
+
+    async def tick(self) -> None:
+        """What the clock calls: see that the database is still there, and do what is owed."""
+        self._lost = None
+        if database.identity(self.path) != self._file:
+            self._lost = f"数据库文件 {self.path} 被移走或换掉了，现在记的都会丢失：请重启机器人"
+            logger.error(self._lost)
+        self.jobs.soon()
 
     async def close(self) -> None:
         """End what runs, store what is waiting, close the database."""
@@ -130,7 +140,8 @@ class Nianlun:
         kind = event.post_type
         if kind == "notice":
             notice = withdrawal(event, self_id=bot.self_id, now=now)
-            if notice is not None and self.hears(notice.chat):
+            # Also of a chat that is not served any more: what it said before is still here.
+            if notice is not None:
                 self.recorder.accept(notice)
         elif kind in ("message", "message_sent"):
             message = incoming(event, self_id=bot.self_id, now=now)
@@ -181,7 +192,7 @@ class Nianlun:
         chat_id = await self._known(chat)
         counts = await health.counts(chat_id)
         today = self.calendar.day_of(self.clock.now()).isoformat()
-        trouble = self.recorder.trouble or self.replier.trouble
+        trouble = self._lost or self.recorder.trouble or self.replier.trouble
         return ChatStatus(
             messages=counts.messages,
             pending=counts.pending,

@@ -474,3 +474,13 @@ async def test_a_writer_that_gets_no_lock_says_so(copied: Path) -> None:
     finally:
         await database.close_store()
     assert query(copied, "SELECT value FROM nianlun_property") == [("b",)]
+
+
+def test_a_file_that_is_moved_or_replaced_is_another(copied: Path, tmp_path: Path) -> None:
+    known = database.identity(copied)
+    assert known is not None
+    assert database.identity(copied) == known
+    moved = copied.rename(tmp_path / "elsewhere.db")
+    assert database.identity(copied) is None
+    shutil.copy(moved, copied)
+    assert database.identity(copied) not in (None, known)

@@ -151,6 +151,20 @@ async def test_a_withdrawal_spares_an_older_and_a_later_use_of_the_id() -> None:
     assert await texts() == ["旧", "", "再用"]
 
 
+@pytest.mark.parametrize("skew", [-7200, -180, 0, 180, 7200])
+async def test_a_withdrawal_needs_no_agreeing_clocks(skew: int) -> None:
+    await record(said("秘密", message_id="7"))
+    await record(Withdrawal(GROUP, "7", "20001", NOON + timedelta(seconds=skew)))
+    assert await texts() == [""]
+
+
+async def test_a_notice_that_is_reported_twice_masks_nothing_more() -> None:
+    await record(said("旧", at=-3600, message_id="7"), said("新", message_id="7"))
+    for seconds in (5, 6):
+        await record(Withdrawal(GROUP, "7", "20001", NOON + timedelta(seconds=seconds)))
+    assert await texts() == ["旧", ""]
+
+
 async def test_a_withdrawal_of_somebody_elses_message_masks_nothing() -> None:
     await record(said("我的", message_id="7"))
     await record(Withdrawal(GROUP, "7", "20099", NOON + timedelta(seconds=9)))
@@ -169,6 +183,18 @@ async def test_an_own_line_and_its_echo_are_one_row(
     (row,) = await rows()
     assert row.via == "nianlun"
     assert row.message_id == (ids[0] or ids[1])
+
+
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("skew", [-200, 200, 7200])
+async def test_an_echo_by_another_clock_is_the_same_line(skew: int, together: bool) -> None:
+    sent = said("好", by=ME, message_id="55", source="sent", via="nianlun")
+    echo = said("好", at=skew, by=ME, message_id="55", source="echo", via="other")
+    other = said("别的", at=skew, by=ME, message_id="55", source="echo", via="other")
+    for batch in [[sent, echo]] if together else [[sent], [echo]]:
+        await record(*batch)
+    await record(other)
+    assert sorted(await texts()) == ["别的", "好"]
 
 
 async def test_an_own_line_and_its_echo_in_one_batch_are_one_row() -> None:

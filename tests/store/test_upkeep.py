@@ -99,7 +99,7 @@ class World:
         notice = Withdrawal(GROUP, message_id, None, self.clock.now() + timedelta(days=400))
         await recording.record([notice], readable, "小忆", self.clock.now())
 
-    def upkeep(self, *, leased: bool = False) -> Upkeep:
+    def upkeep(self, *, leased: bool = False, patient: bool = True) -> Upkeep:
         self.holders += 1
         holder = f"holder-{self.holders}"
 
@@ -123,6 +123,7 @@ class World:
             rollups=RollupPolicy(pending_activities=20, keep_days=7),
             scene=scene,
             still_ours=ours,
+            patient=patient,
         )
 
     async def run(self, *, everything: bool = False) -> TidyReport:
@@ -231,6 +232,33 @@ async def test_a_model_error_leaves_everything_owed_and_is_told(world: World) ->
     world.writer.broken = False
     world.writer.while_rolling_up = world.writer.while_noting
     assert await world.run() == TidyReport(0, 1, 0, ())
+
+
+async def test_a_window_without_a_usable_answer_holds_up_no_other(world: World) -> None:
+    await world.talk(8, local(DAY, 10), "毒")
+    await world.talk(8, local(DAY, 14), "好")
+    world.clock.time = local(DAY, 20)
+    world.writer.puzzled_by = lambda text: "毒" in text
+    report = await world.run()
+    assert report == TidyReport(1, 0, 0, ("没有可用的记忆",))
+    assert [m.text for m in await messages.pending(1, 99)] == [f"毒{n}" for n in range(8)]
+    assert await world.upkeep(patient=False).run(1) == TidyReport(1, 0, 0, ())
+    assert await messages.pending(1, 99) == []
+    assert world.fallback.calls == 1
+
+
+async def test_what_owes_nothing_is_told_without_a_write(world: World) -> None:
+    await world.talk(8, local(DAY, 10))
+    world.clock.time = local(DAY, 10, 10)
+    before = world.dump()
+    assert not await world.upkeep().owes(1)
+    world.clock.time = local(DAY, 11)
+    assert await world.upkeep().owes(1)
+    assert world.dump() == before
+    await world.run()
+    assert not await world.upkeep().owes(1)
+    world.clock.time = local(DAY + timedelta(days=1), 5)
+    assert await world.upkeep().owes(1)
 
 
 async def test_of_refused_content_only_the_very_lines_are_skipped(world: World) -> None:

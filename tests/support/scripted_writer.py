@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Literal
 
-from plugins.nonebot_plugin_nianlun.errors import ModelRefused, ModelUnavailable
+from plugins.nonebot_plugin_nianlun.errors import BadAnswer, ModelRefused, ModelUnavailable
 from plugins.nonebot_plugin_nianlun.types import Fact, Note, RollupTask, Scene, Window
 
 
@@ -35,6 +35,7 @@ class ScriptedWriter:
         self.scenes: list[Scene] = []
         self.declines: Callable[[Window], bool] = lambda window: False
         self.refuses: Callable[[str], bool] = lambda text: False
+        self.puzzled_by: Callable[[str], bool] = lambda text: False
         self.facts: Callable[[Window], tuple[Fact, ...]] = lambda window: ()
         self.broken = False
         self.while_noting: Callable[[], Awaitable[None]] = _nothing
@@ -53,6 +54,8 @@ class ScriptedWriter:
         text = "我听见：" + "；".join(message.text for message in window.messages)
         if self.refuses(text):
             raise ModelRefused("模型拒绝了这段内容")
+        if self.puzzled_by(text):
+            raise BadAnswer("没有可用的记忆")
         if self.declines(window):
             return None
         return Note(text, (window.messages[0].seq,), self.name, self.facts(window))

@@ -119,6 +119,17 @@ def test_chats_are_any_collection(value: object) -> None:
     assert settings(enabled_chats=value).enabled_chats == {"group:1", "private:2"}
 
 
+@pytest.mark.parametrize("name", ["qun:1", "group：2", "group:", "a/b/group:1", "群 1"])
+def test_what_is_no_chat_is_refused(name: str) -> None:
+    with pytest.raises(ValidationError, match="不是会话"):
+        settings(enabled_chats=["group:1", name])
+
+
+@pytest.mark.parametrize("name", ["group:1", "10001/group:1", "private:2", "123"])
+def test_every_form_of_a_chat_is_taken(name: str) -> None:
+    assert settings(disabled_chats=[name]).disabled_chats == {name}
+
+
 def test_a_single_number_is_one_chat() -> None:
     assert settings(disabled_chats=123456).disabled_chats == {"123456"}
     assert settings(disabled_chats=[123456]).disabled_chats == {"123456"}

@@ -208,6 +208,7 @@ class TestIncoming:
             (float("nan"), NOW),
             (10**30, NOW),
             (5_000_000_000, NOW),
+            (int(NOW.timestamp()) + 2 * 86_400, NOW),
             (86_400, NOW),
             ([], NOW),
         ],

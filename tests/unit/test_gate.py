@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from hypothesis import given
 from hypothesis import strategies as st
-from nonebot.adapters.onebot.v11 import Message, MessageSegment
+from nonebot.adapters.onebot.v11 import Adapter, Bot, Message, MessageSegment
 import pytest
 
+from plugins.nonebot_plugin_nianlun.commands import gate
 from plugins.nonebot_plugin_nianlun.commands.gate import (
     SEPARATORS,
     WORD,
@@ -129,3 +132,28 @@ def test_a_command_is_told_from_the_message_as_it_was_sent(
 ) -> None:
     words = CommandWords({"/"}, {"小忆"})
     assert words.in_segments(segments, "10001") is expected
+
+
+@pytest.mark.parametrize(("user_id", "opens"), [(20001, True), (20002, False), (10001, False)])
+async def test_no_account_of_ours_opens_a_gate(
+    monkeypatch: pytest.MonkeyPatch, user_id: int, opens: bool
+) -> None:
+    monkeypatch.setattr(gate, "get_bots", lambda: {"10001": None, "20002": None})
+    event = Adapter.json_to_event(
+        {
+            "post_type": "message",
+            "message_type": "group",
+            "sub_type": "normal",
+            "time": 1795973112,
+            "self_id": 10001,
+            "user_id": user_id,
+            "group_id": 123,
+            "message_id": 1,
+            "message": [{"type": "text", "data": {"text": "/记忆"}}],
+            "raw_message": "/记忆",
+            "font": 0,
+            "sender": {"user_id": user_id, "nickname": "小鹿"},
+        }
+    )
+    assert event is not None
+    assert await gate.CommandGate({"/"})(cast("Bot", None), event) is opens

@@ -48,6 +48,11 @@ def test_quotes_inside_a_text_stay() -> None:
     assert check_note("activity", text, ()) == (text, ())
 
 
+@pytest.mark.parametrize("filler", ["！", "…", "🙂", "~", " ，"])
+def test_what_counts_as_no_unit_cannot_make_a_note_endless(filler: str) -> None:
+    assert "太多" in complaint("我很高兴" + filler * 30_000, "activity")
+
+
 def test_line_breaks_become_plain_ones() -> None:
     assert check_note("day", "早上好。\r\n晚上\u2028也好。", ())[0] == "早上好。\n晚上\n也好。"
 

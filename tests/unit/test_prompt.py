@@ -197,6 +197,14 @@ def test_the_order_of_cutting() -> None:
     assert {(0, 0, 0, 0, 0, 0), (3, 3, 3, 3, 3, 3), (3, 3, 1, 0, 0, 0)} <= counts
 
 
+def test_an_item_that_is_too_large_takes_no_other_with_it() -> None:
+    found = [Section("days", "days", ("第一天", "天" * 30_000, "第三天"))]
+    text = "\n".join(m["content"] for m in make(found=found).messages)
+    assert "第一天" in text
+    assert "第三天" in text
+    assert "天" * 10 not in text
+
+
 def test_the_recall_budget_is_kept_and_zero_means_none() -> None:
     recalled = ["想起来的一件事" * 10] * 10
     assert make(recalled=recalled, recall_budget=0).tokens["recalled"] == 0

@@ -77,3 +77,8 @@ def test_hostile_mixtures_end_quickly(text: str) -> None:
 def test_huge_lines_end_quickly() -> None:
     assert clean_reply("#" + "1" * 50_000) == "#" + "1" * 50_000
     assert clean_reply("#1 10:00 " + "啊" * 50_000) == "#1 10:00 " + "啊" * 50_000
+
+
+def test_its_own_name_before_a_line_is_taken_off() -> None:
+    assert clean_reply("小忆: 好呀\n小忆：走吧", "小忆") == "好呀\n走吧"
+    assert clean_reply("小忆说：好呀", "小忆") == "小忆说：好呀"

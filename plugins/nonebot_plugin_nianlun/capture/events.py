@@ -20,11 +20,11 @@ from .segments import to_segments
 
 _FIRST_SECOND = 915_148_800
 """1999-01-01, when QQ began; what claims to be older has no usable time."""
-_LAST_SECOND = 4_102_444_800
-"""2100-01-01."""
+_AHEAD = 86_400
+"""In seconds; what claims to come from later than tomorrow has no usable time either."""
 _MILLISECONDS = 100_000_000_000
 """A larger number of seconds would be after the year 5000: it counts milliseconds."""
-_ID_LIMIT = 100
+_ID_LIMIT = 4_096
 
 
 def incoming(event: object, *, self_id: str, now: datetime) -> Incoming | None:
@@ -173,7 +173,7 @@ def _time(value: object, now: datetime) -> datetime:
     seconds = _whole(value)
     if seconds is not None and seconds > _MILLISECONDS:
         seconds //= 1000
-    if seconds is None or not _FIRST_SECOND <= seconds < _LAST_SECOND:
+    if seconds is None or not _FIRST_SECOND <= seconds < now.timestamp() + _AHEAD:
         return now
     return datetime.fromtimestamp(seconds, UTC)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..clock import Clock
 from ..config import Settings
+from ..errors import PromptTooSmall
 from ..memory.calendar import Calendar
 from ..memory.layers import Layers, as_text, newest, sections, select
 from ..memory.prompt import ReplyPrompt, build
@@ -12,6 +13,8 @@ from ..store import chats, facts, memories, messages, speakers
 from ..types import ChatKey, Message, Scene
 from .persona import load_persona, reply_rules
 
+_TALK_TOKENS = 300
+"""Room that must be left for what was said last."""
 _NOTE_MEMORY_TOKENS = 400
 """Of current memory, as much goes before a note: it is there to connect, not to be retold."""
 _WEEKDAYS = "一二三四五六日"
@@ -73,6 +76,15 @@ class Recaller:
         if asked is not None:
             history.append(self._imagined(chat, history, asked))
         return self.build(layers, history, await self.place(chat))
+
+    def check(self) -> None:
+        """Raise PromptTooSmall when the fixed text leaves no room for a talk."""
+        prompt = self.build(Layers(), [], "QQ")
+        if prompt.total + _TALK_TOKENS > self._settings.prompt_budget:
+            raise PromptTooSmall(
+                f"人设和固定文字约 {prompt.total} 个 token，放不进 {self._settings.prompt_budget} "
+                f"的预算还留下 {_TALK_TOKENS} 给聊天：请缩短人设，或调大 NIANLUN__PROMPT_BUDGET"
+            )
 
     def bare_prompt(self, history: list[Message]) -> ReplyPrompt:
         """The prompt without any memory, for when memory cannot be read."""

@@ -96,10 +96,10 @@ class Replier:
             await self._count(chat, client.model, Usage(), ok=False)
             await self._once_in(_EXCUSE_EVERY, self._said_excuse, chat, bot, event, _EXCUSE)
             return
-        await self._count(chat, completion.model, completion.usage, ok=True)
-        text = clean_reply(completion.text)
+        text = clean_reply(completion.text, self._recaller.character)
         if text:
             await self._send(bot, event, text)
+        await self._count(chat, completion.model, completion.usage, ok=True)
 
     async def _prompt(self, chat: ChatKey, bot: Bot, event: MessageEvent) -> ReplyPrompt:
         """With memory if that can be had in time; trouble costs the memory, not the reply."""
@@ -154,10 +154,14 @@ class Replier:
             logger.warning(f"一条回复{state}：{error!r}")
 
 
-def clean_reply(text: str) -> str:
-    """Take off what models imitate from the prompt: ids, times, speaker prefixes, key marks."""
+def clean_reply(text: str, me: str = "我") -> str:
+    """Take off what models imitate from the prompt: ids, times, speaker prefixes, key marks.
+
+    `me` is what the bot's own lines are called there.
+    """
     lines = []
-    for line in strip_key_marks(text).strip().splitlines():
+    for line in strip_key_marks(text).replace("\x00", "").strip().splitlines():
         if not _DAY_LINE.match(line):
-            lines.append(_NUMBERED.sub("", _IMITATED.sub("", line)))
+            said = _NUMBERED.sub("", _IMITATED.sub("", line))
+            lines.append(re.sub(rf"^{re.escape(me)}\s*[:：]\s*", "", said))
     return "\n".join(lines).strip()

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 import re
 from typing import TYPE_CHECKING
 
+from nonebot import get_bots
 from nonebot.adapters.onebot.v11 import Message, MessageEvent, MessageSegment
 from nonebot.permission import Permission
 
@@ -84,6 +85,7 @@ class CommandWords:
     def _is_command(self, text: str) -> bool:
         if WORD not in text:
             return False
+        text = text.lstrip(SEPARATORS)
         if self._nickname is not None and (name := self._nickname.match(text)):
             text = text[name.end() :]
         return is_command(text, self._starts)
@@ -112,6 +114,8 @@ class MessageGate(Permission):
     ) -> bool:
         return (
             isinstance(event, MessageEvent)
+            # Two accounts of one bot in one group would answer each other for ever.
+            and str(event.user_id) not in get_bots()
             and event.user_id != event.self_id
             and self.opens_for(event)
         )

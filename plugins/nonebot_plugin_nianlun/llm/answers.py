@@ -14,6 +14,7 @@ _FENCE = re.compile(r"^[ \t]*```[\w-]*[ \t]*\n(.*?)^[ \t]*```", re.DOTALL | re.M
 # A bracket of prose such as `[笑]` or `{名字}` cannot begin JSON and is passed over.
 _OPENING = re.compile(r'\{(?=\s*["}])|\[(?=\s*[\[\]{"\d-])')
 _IN_BRACKETS = re.compile(r'"(?:\\.|[^"\\])*"|[\[\]{}"]', re.DOTALL)
+_MOST_SPANS = 1000
 _TRAILING_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[\]}])', re.DOTALL)
 
 
@@ -38,7 +39,10 @@ def parse_json(text: str) -> dict[str, object] | list[object]:
 def _spans(text: str) -> Iterator[str]:
     """Each outermost balanced pair of brackets; brackets inside strings do not count."""
     position = 0
-    while opening := _OPENING.search(text, position):
+    for _ in range(_MOST_SPANS):
+        opening = _OPENING.search(text, position)
+        if opening is None:
+            return
         end = _end_of(text, opening.start())
         if end is None:
             return

@@ -19,6 +19,9 @@ import openai
 from ..errors import BadAnswer, ModelError, ModelRefused, ModelUnavailable
 from ..types import Usage
 
+_LONGEST_BODY = 400_000
+"""Characters; a hundred times what was asked for, and still quick to read through."""
+_MOST_TOKENS = 10**9
 _OPENAI = "https://api.openai.com/v1"
 _THOUGHT = r"<(think|thinking|thought)\b[^<>]*>.*?(?:</\1\s*>|\Z)"
 _THOUGHT_ANYWHERE = re.compile(_THOUGHT, re.DOTALL | re.IGNORECASE)
@@ -133,7 +136,10 @@ class ModelClient:
 
     async def _send(self, fields: dict[str, Any]) -> str:
         completions = self._open().chat.completions.with_raw_response
-        return (await completions.create(**fields, extra_body=self._extra_body or None)).text
+        body = (await completions.create(**fields, extra_body=self._extra_body or None)).text
+        if len(body) > _LONGEST_BODY:
+            raise BadAnswer(f"模型 {fields['model']} 的回答长得不正常（{len(body)} 个字符）")
+        return body
 
     def _failure(self, error: openai.OpenAIError, model: str) -> ModelError:
         """What a person should know about an error of the SDK, in one line without the key."""
@@ -279,4 +285,4 @@ def _usage(answer: dict[str, Any]) -> Usage:
 
 
 def _count(value: object) -> int:
-    return value if isinstance(value, int) and value > 0 else 0
+    return min(value, _MOST_TOKENS) if isinstance(value, int) and value > 0 else 0

@@ -143,9 +143,9 @@ def _newest(section: Section, room: _Room) -> tuple[str, ...]:
         return ()
     kept: list[str] = []
     for item in reversed(section.items):
-        if not room.take(estimate_tokens(item) + 1):
-            break
-        kept.append(item)
+        # One item that is too large must not take the others with it.
+        if room.take(estimate_tokens(item) + 1):
+            kept.append(item)
     if not kept:
         room.left += _HEADING_TOKENS
     return tuple(reversed(kept))

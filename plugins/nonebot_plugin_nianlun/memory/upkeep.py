@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Protocol
 
 from ..clock import Clock
-from ..errors import ModelError, ModelRefused, Overtaken
+from ..errors import BadAnswer, ModelError, ModelRefused, Overtaken
 from ..types import (
     Activity,
     Memory,
@@ -78,9 +78,10 @@ class _Tally:
     activities: int = 0
     memories: int = 0
     declined: int = 0
+    errors: list[str] = field(default_factory=list)
 
-    def report(self, *errors: str) -> TidyReport:
-        return TidyReport(self.activities, self.memories, self.declined, errors)
+    def report(self) -> TidyReport:
+        return TidyReport(self.activities, self.memories, self.declined, tuple(self.errors))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,8 @@ class Upkeep:
     """The scene as it is now; asked anew for each job, since each job changes the memory."""
     still_ours: Callable[[], Awaitable[bool]]
     """Renews the lease on this chat's work; False when somebody else has taken it."""
+    patient: bool = True
+    """Whether what the writer gives no usable answer for may wait; else the fallback writes it."""
 
     async def run(self, chat_id: int, *, everything: bool = False) -> TidyReport:
         """Do all owed work; `everything` also closes windows that are not due yet.
@@ -114,8 +117,35 @@ class Upkeep:
             waiting = await self._write_windows(chat_id, tally, everything=everything)
             await self._roll_up(chat_id, tally, waiting)
         except ModelError as error:
-            return tally.report(str(error))
+            tally.errors.append(str(error))
         return tally.report()
+
+    async def owes(self, chat_id: int) -> bool:
+        """Whether anything is due now; reads only."""
+        if await self.memories.stale_activities(chat_id):
+            return True
+        pending = await self.messages.pending(chat_id, _PENDING_LIMIT)
+        if self._closed(pending, everything=False):
+            return True
+        activities, memories = await self._states(chat_id)
+        today = self.calendar.day_of(self.clock.now())
+        waiting = _days_of(pending, self.calendar)
+        return bool(plan_rollups(activities, memories, today, self.rollups, waiting))
+
+    def _closed(self, pending: Sequence[Message], *, everything: bool) -> list[Window]:
+        return plan_windows(
+            pending,
+            self.calendar,
+            self.windows,
+            self.clock.now(),
+            everything=everything,
+            more=len(pending) == _PENDING_LIMIT,
+        )
+
+    async def _states(self, chat_id: int) -> tuple[list[ActivityState], list[MemoryState]]:
+        memories = await self.memories.memory_states(chat_id)
+        open_days = [m.period for m in memories if m.kind == "day" and _is_open(m)]
+        return await self.memories.activity_states(chat_id, open_days), memories
 
     async def _rewrite_stale(self, chat_id: int, tally: _Tally) -> None:
         for activity in await self.memories.stale_activities(chat_id):
@@ -142,16 +172,14 @@ class Upkeep:
     async def _write_windows(self, chat_id: int, tally: _Tally, *, everything: bool) -> set[str]:
         """Write a note for every closed window; returns the days that still have pending lines."""
         pending: list[Message] = []
+        failed: set[int] = set()
         for _ in range(_ROUNDS):
             pending = await self.messages.pending(chat_id, _PENDING_LIMIT)
-            closed = plan_windows(
-                pending,
-                self.calendar,
-                self.windows,
-                self.clock.now(),
-                everything=everything,
-                more=len(pending) == _PENDING_LIMIT,
-            )
+            closed = [
+                window
+                for window in self._closed(pending, everything=everything)
+                if window.messages[0].seq not in failed
+            ]
             for window in closed:
                 if not await self.still_ours():
                     return _days_of(pending, self.calendar)
@@ -159,6 +187,10 @@ class Upkeep:
                     await self._note_window(chat_id, window, tally)
                 except Overtaken:
                     break
+                except BadAnswer as error:
+                    # It stays owed; the other windows need not wait for it.
+                    failed.add(window.messages[0].seq)
+                    tally.errors.append(str(error))
             if not closed:
                 return _days_of(pending, self.calendar)
         return _days_of(pending, self.calendar)
@@ -183,7 +215,13 @@ class Upkeep:
             tally.activities += 1
 
     async def _write(self, window: Window) -> Note | None:
-        return await self.writer.write_activity(window, await self._scene_of(window))
+        scene = await self._scene_of(window)
+        try:
+            return await self.writer.write_activity(window, scene)
+        except BadAnswer:
+            if self.patient:
+                raise
+            return await self.fallback.write_activity(window, scene)
 
     async def _scene_of(self, window: Window) -> Scene:
         names = display_names({m.user_id: m.name for m in window.messages})
@@ -191,9 +229,7 @@ class Upkeep:
 
     async def _roll_up(self, chat_id: int, tally: _Tally, waiting: Collection[str]) -> None:
         for _ in range(_ROUNDS):
-            memories = await self.memories.memory_states(chat_id)
-            open_days = [m.period for m in memories if m.kind == "day" and _is_open(m)]
-            activities = await self.memories.activity_states(chat_id, open_days)
+            activities, memories = await self._states(chat_id)
             today = self.calendar.day_of(self.clock.now())
             due = plan_rollups(activities, memories, today, self.rollups, waiting)
             if not due or not await self.still_ours():
@@ -250,7 +286,9 @@ class Upkeep:
         scene = replace(await self.scene(), memory="")
         try:
             notes = await self.writer.write_memories(tasks, scene, has_next_tasks)
-        except ModelRefused:
+        except (ModelRefused, BadAnswer) as error:
+            if self.patient and isinstance(error, BadAnswer):
+                raise
             notes = await self.fallback.write_memories(tasks, scene, has_next_tasks)
         await self.notes.store_memories(chat_id, tasks, notes, self.clock.now())
         tally.memories += len(notes)

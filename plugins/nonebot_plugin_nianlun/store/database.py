@@ -201,6 +201,15 @@ async def open_store(path: Path) -> None:
         raise translate(error) from error
 
 
+def identity(path: Path) -> tuple[int, int] | None:
+    """What tells this very file from another of its name; None when there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 async def close_store() -> None:
     """Close every connection; without this the process would never end."""
     await Tortoise.close_connections()

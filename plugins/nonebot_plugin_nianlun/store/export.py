@@ -35,11 +35,13 @@ async def lines(key: ChatKey, timezone: str, now: datetime) -> AsyncIterator[dic
     yield _settings(chat)
     async for speaker in _speakers(chat.id):
         yield speaker
-    async for message in _messages(chat.id):
+    # What comes in meanwhile is left to the next export, or ranges would lead to no message.
+    async for message in _messages(chat.id, chat.last_seq):
         yield message
     for activity in await memories.all_activities(chat.id):
-        yield _activity(activity)
-    async for run in _skipped(chat.id):
+        if activity.number <= chat.last_activity:
+            yield _activity(activity)
+    async for run in _skipped(chat.id, chat.last_seq):
         yield run
     for gap in await Gap.filter(chat_id=chat.id).order_by("begins"):
         yield {"type": "gap", "from": _utc(gap.begins), "to": _utc(gap.ends)}
@@ -80,10 +82,11 @@ async def _speakers(chat_id: int) -> AsyncIterator[dict[str, Any]]:
         }
 
 
-async def _messages(chat_id: int) -> AsyncIterator[dict[str, Any]]:
+async def _messages(chat_id: int, upto: int) -> AsyncIterator[dict[str, Any]]:
     last = 0
     while True:
-        rows = await MessageRow.filter(chat_id=chat_id, seq__gt=last).order_by("seq").limit(_PAGE)
+        part = MessageRow.filter(chat_id=chat_id, seq__gt=last, seq__lte=upto)
+        rows = await part.order_by("seq").limit(_PAGE)
         for row in rows:
             yield _message(row)
         if len(rows) < _PAGE:
@@ -133,12 +136,14 @@ def _activity(activity: Activity) -> dict[str, Any]:
     return line
 
 
-async def _skipped(chat_id: int) -> AsyncIterator[dict[str, Any]]:
+async def _skipped(chat_id: int, upto: int) -> AsyncIterator[dict[str, Any]]:
     run: dict[str, Any] | None = None
     last = 0
     while True:
         rows = (
-            await MessageRow.filter(chat_id=chat_id, seq__gt=last, skipped__isnull=False)
+            await MessageRow.filter(
+                chat_id=chat_id, seq__gt=last, seq__lte=upto, skipped__isnull=False
+            )
             .order_by("seq")
             .limit(_PAGE)
             .values_list("seq", "skipped")

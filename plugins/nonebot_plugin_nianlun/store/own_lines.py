@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
+
+from tortoise.queryset import QuerySet
 
 from ..types import ME, Incoming
 from .keys import body, short_id
@@ -16,6 +18,8 @@ from .models import Message as MessageRow
 
 _TOLERANCE = timedelta(minutes=2)
 """How far the time of our own line may lie from the platform's echo of it."""
+_CLOCKS_APART = timedelta(hours=12)
+"""The same where id and content agree, since the two clocks need not."""
 _OTHER_REPORT = {"sent": "echo", "echo": "sent"}
 
 
@@ -35,10 +39,14 @@ async def without_known(chat_id: int, messages: Sequence[Incoming]) -> list[Inco
 
 
 def _same_line(one: Incoming, other: Incoming) -> bool:
-    if one.user_id != ME or abs(one.time - other.time) > _TOLERANCE:
+    apart = abs(one.time - other.time)
+    if one.user_id != ME or apart > _CLOCKS_APART:
         return False
     if one.message_id is not None and other.message_id is not None:
-        return one.message_id == other.message_id
+        same_id = one.message_id == other.message_id
+        return same_id and (apart <= _TOLERANCE or one.segments == other.segments)
+    if apart > _TOLERANCE:
+        return False
     return _OTHER_REPORT.get(one.source) == other.source and one.segments == other.segments
 
 
@@ -55,18 +63,24 @@ def _merged(one: Incoming, other: Incoming) -> Incoming:
     )
 
 
+def _own_lines(chat_id: int, at: datetime, around: timedelta) -> QuerySet[MessageRow]:
+    return MessageRow.filter(
+        chat_id=chat_id, user_id=ME, time__gte=at - around, time__lte=at + around
+    )
+
+
 async def _complete_stored(chat_id: int, message: Incoming) -> bool:
     """Whether the line is stored already; if so, it gets what this report adds."""
-    near = MessageRow.filter(
-        chat_id=chat_id,
-        user_id=ME,
-        time__gte=message.time - _TOLERANCE,
-        time__lte=message.time + _TOLERANCE,
-    )
-    other = near.filter(source=_OTHER_REPORT[message.source], segments=body(message.segments))
+    content = body(message.segments)
+    near = _own_lines(chat_id, message.time, _TOLERANCE)
+    other = near.filter(source=_OTHER_REPORT[message.source], segments=content)
     found = None
     if message.message_id is not None:
-        found = await near.filter(message_id=short_id(message.message_id)).first()
+        same_id = {"message_id": short_id(message.message_id)}
+        found = await near.filter(**same_id).first()
+        if found is None:
+            far = _own_lines(chat_id, message.time, _CLOCKS_APART)
+            found = await far.filter(**same_id, segments=content).first()
         other = other.filter(message_id=None)
     found = found or await other.order_by("time").first()
     if found is None:

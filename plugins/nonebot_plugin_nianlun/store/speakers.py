@@ -8,6 +8,7 @@ from typing import cast
 import unicodedata
 
 from ..types import Incoming
+from .keys import chunks
 from .models import Speaker, SpeakerName
 
 _CACHED = 4096
@@ -74,8 +75,8 @@ async def names_for_mentions(
             if segment["type"] == "at":
                 wanted.add(str(segment["data"].get("qq", "")))
     missing = [user_id for user_id in wanted if user_id not in names]
-    if missing:
-        query = Speaker.filter(chat_id=chat_id, user_id__in=missing)
+    for part in chunks(missing):
+        query = Speaker.filter(chat_id=chat_id, user_id__in=part)
         pairs = cast("list[tuple[str, str]]", await query.values_list("user_id", "name"))
         names.update(pairs)
     return names.get

@@ -16,8 +16,10 @@ from .models import Message as MessageRow
 Known: TypeAlias = dict[tuple[int, str], list[tuple[str | None, datetime]]]
 """By chat row id and platform id: whose message it was, if the notice said so, and when."""
 _BLANK = {"text": "", "key_messages": "[]"}
-_CLOCK_TOLERANCE = timedelta(minutes=1)
-"""How much earlier than its message a withdrawal may seem to be."""
+_CLOCK_TOLERANCE = timedelta(minutes=10)
+"""How much earlier than its message a withdrawal may seem to be, where the clocks differ."""
+_AGAIN = timedelta(minutes=1)
+"""A notice is reported twice within this time."""
 
 
 async def known_for(fresh: Mapping[int, Mapping[str, Incoming]]) -> Known:
@@ -48,27 +50,26 @@ async def withdraw(chat_id: int, notice: Withdrawal) -> None:
     Runs inside the caller's transaction.
     """
     message_id = short_id(notice.message_id)
-    remembered = await Exclusion.filter(
+    same = Exclusion.filter(
         chat_id=chat_id, reason="withdrawn", message_id=message_id, user_id=notice.user_id
-    ).exists()
-    if not remembered:
-        await Exclusion.create(
-            chat_id=chat_id,
-            reason="withdrawn",
-            message_id=message_id,
-            user_id=notice.user_id,
-            begins=notice.time,
-            created_at=notice.time,
-        )
-    query = MessageRow.filter(
-        chat_id=chat_id,
-        message_id=message_id,
-        withdrawn_at=None,
-        time__lte=notice.time + _CLOCK_TOLERANCE,
     )
+    if await same.filter(
+        begins__gte=notice.time - _AGAIN, begins__lte=notice.time + _AGAIN
+    ).exists():
+        return
+    await Exclusion.create(
+        chat_id=chat_id,
+        reason="withdrawn",
+        message_id=message_id,
+        user_id=notice.user_id,
+        begins=notice.time,
+        created_at=notice.time,
+    )
+    query = MessageRow.filter(chat_id=chat_id, message_id=message_id, withdrawn_at=None)
     if notice.user_id is not None:
         query = query.filter(user_id=notice.user_id)
-    row = await query.order_by("-time").first()
+    # The last to come in, not the last by its time: the two clocks need not agree.
+    row = await query.order_by("-seq").first()
     if row is not None:
         await _mask(chat_id, row, notice.time)
 
