@@ -110,17 +110,18 @@ async def _write_file(path: Path, rows: AsyncIterator[dict[str, Any]]) -> None:
 async def _rollup(nianlun: Nianlun, arguments: argparse.Namespace) -> int:
     only = None if arguments.chat is None else [await chats.resolve(arguments.chat)]
     reports = await nianlun.jobs.tidy(only)
-    failed = 0
     for chat, report in reports.items():
         counts = f"写了 {report.activities} 条活动、{report.memories} 篇记忆"
         declined = f"，{report.declined} 段没有值得记的" if report.declined else ""
         _say(f"{chat.full}：{counts}{declined}")
-        for error in report.errors:
-            failed += 1
-            sys.stderr.write(f"{chat.full} 没有做完：{one_line(error)}\n")
     if not reports:
         _say("没有欠着的整理。")
-    return 1 if failed else 0
+    failed = [(chat, error) for chat, report in reports.items() for error in report.errors]
+    if not failed:
+        return 0
+    chat, error = failed[0]
+    sys.stderr.write(f"有 {len(failed)} 处没有做完，例如 {chat.full}：{one_line(error)}\n")
+    return 1
 
 
 async def _recall(nianlun: Nianlun, arguments: argparse.Namespace) -> int:
