@@ -126,7 +126,12 @@ class Jobs:
             and self._hears(key)
             and not self._locks[chat_id].locked()
         ]
-        await asyncio.gather(*(self._do_one(chat_id, key) for chat_id, key in due))
+        work = (self._do_one(chat_id, key) for chat_id, key in due)
+        results = await asyncio.gather(*work, return_exceptions=True)
+        for (_, key), result in zip(due, results, strict=True):
+            if isinstance(result, Exception):
+                # One chat's trouble must hide neither another's nor its own.
+                logger.opt(exception=result).error(f"整理 {key} 的记忆时出了意外，稍后再试")
 
     async def _do_one(self, chat_id: int, key: ChatKey) -> None:
         async with self._slots:
