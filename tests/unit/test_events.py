@@ -23,7 +23,6 @@ import pytest
 from plugins.nonebot_plugin_nianlun.capture.events import (
     chat_of,
     incoming,
-    is_self,
     reply_target,
     sender_role,
     withdrawal,
@@ -318,7 +317,6 @@ class TestIncoming:
         assert reply_target(event) is None
         assert chat_of(event, BOT) is None
         assert sender_role(event) == ""
-        assert not is_self(event, BOT)
 
 
 class TestWithdrawal:
@@ -363,8 +361,6 @@ def test_what_triggers_ask(shape: Any) -> None:
     assert reply_target(event) == "1143900958"
     assert sender_role(event) == "member"
     assert chat_of(event, BOT) == ChatKey(BOT, "group", "742100123")
-    assert not is_self(event, BOT)
-    assert is_self(shape(payload(user_id=int(BOT))), BOT)
     assert sender_role(shape(payload("napcat_private_friend.json"))) == ""
     assert sender_role({"sender": {"role": ["owner"]}}) == ""
     assert chat_of(shape(payload("napcat_notice_poke_friend.json")), BOT) == ChatKey(

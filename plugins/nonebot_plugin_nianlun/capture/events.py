@@ -90,11 +90,6 @@ def chat_of(event: object, self_id: str) -> ChatKey | None:
     return _chat(_fields(event), self_id)
 
 
-def is_self(event: object, self_id: str) -> bool:
-    """Tell whether an event was caused by the bot's own account."""
-    return id_text(_fields(event).get("user_id")) == self_id
-
-
 def reply_target(event: object) -> str | None:
     """Return the platform id of the message that a message event replies to."""
     return replied_id(to_segments(_original(_fields(event))))
