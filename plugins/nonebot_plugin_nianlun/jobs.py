@@ -37,7 +37,7 @@ _PATIENCE = 3
 """After so many failures in a row the offline writer takes what the model cannot do."""
 _POLL_SECONDS = 0.5
 _WORK = "upkeep"
-_NOTHING = TidyReport(0, 0, 0, ())
+_NOTHING = TidyReport()
 
 _PROCESS = f"{os.getpid()}/{platform.node()[:32]}"
 
@@ -168,6 +168,8 @@ class Jobs:
             patient = chat is None or chat.failures < _PATIENCE
             upkeep = self._upkeep(chat_id, key, patient=patient)
             if not by_hand and not await upkeep.owes(chat_id):
+                if chat is not None and chat.failures:
+                    await chats.note_success(chat_id)  # what failed is not owed any more
                 return _NOTHING
             while not await self._claim(chat_id):
                 if not by_hand:

@@ -43,8 +43,6 @@ from .types import (
     Via,
 )
 
-_NOBODY = TidyReport(0, 0, 0, ())
-
 
 class Nianlun:
     """The running product: what events, commands and the command line talk to."""
@@ -225,7 +223,7 @@ class Nianlun:
     async def tidy(self, chat: ChatKey) -> TidyReport:
         if self.recorder.waiting:
             await self.recorder.flush()
-        return (await self.jobs.tidy([chat])).get(chat, _NOBODY)
+        return (await self.jobs.tidy([chat])).get(chat, TidyReport())
 
     async def _known(self, chat: ChatKey) -> int:
         chat_id = await chats.find(chat)

@@ -255,11 +255,11 @@ class ChatStatus:
 class TidyReport:
     """What one run of all owed work of a chat did."""
 
-    activities: int
+    activities: int = 0
     """Activity notes written."""
-    memories: int
+    memories: int = 0
     """Days, months and years written."""
-    declined: int
+    declined: int = 0
     """Windows in which the writer found nothing worth noting."""
-    errors: tuple[str, ...]
+    errors: tuple[str, ...] = ()
     """One line for a person each; what failed stays owed."""

@@ -94,7 +94,7 @@ class Upkeep:
     notes: NoteStore
     writer: NoteWriter
     fallback: NoteWriter
-    """Writes what the writer's provider refuses to read."""
+    """Writes what the writer's provider refuses to read, and in the end what it cannot do."""
     clock: Clock
     calendar: Calendar
     windows: WindowPolicy
