@@ -3,28 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
-import re
 
 from ..errors import NoteRejected
 from ..memory.calendar import Calendar
 from ..memory.keymarks import key_mark
 from ..memory.notes import check_note
-from ..memory.units import count_units, cut_to_units
+from ..memory.units import count_units
 from ..types import Message, Note, Scene, Window
 from .offline_names import is_allowed
-from .offline_openings import Gathering, opening
+from .offline_openings import Gathering, direct, opening
 from .relative_days import dates_ahead
-from .salience import Line, count_moods, is_media_only, rank_lines
+from .salience import CUES, Line, moods, rank_lines
+from .speech import verb
+from .words import excerpt
 
-_RICHNESS = ((3, 26), (3, 19), (3, 14), (2, 26), (2, 16), (1, 40), (1, 24), (1, 12), (0, 0))
+_RICHNESS = (
+    (3, 26),
+    (3, 20),
+    (3, 15),
+    (2, 26),
+    (3, 11),
+    (2, 16),
+    (1, 40),
+    (1, 24),
+    (1, 12),
+    (0, 0),
+)
 """How many lines to quote and how many units of each, from the best note to the shortest."""
 _LATER = timedelta(minutes=40)
-_MANY = 3
+_SOON = timedelta(minutes=3)
+_MANY = 4
+_WORDS_FIRST = "{1}，{0}说"
+_FRAMES = ("{0}说{1}", "听{0}说{1}", "{0}说{1}", "{0}告诉大家{1}", _WORDS_FIRST, "{0}说{1}")
+"""How a plain line is told: by its speaker, as heard, or words first."""
+_KEPT = "{0}那句{1}我记下了"
+_MEMORABLE = 4.5
 _WORTH_QUOTING = 1.0
-_REMINDING = re.compile("别忘|(?<![我你还])记得(?![，。！的吗])")
-_TOLD = re.compile(r"\d|[点号月]|早上|下午|晚上")
+_ECHOES = {
+    "笑": ("，大家都笑了", "，群里笑成一片", "，惹得大家直笑"),
+    "贺": ("，大家都替他高兴", "，群里一片道贺", "，大家都来道贺"),
+    "慰": ("，大家都在宽慰", "，大家忙着打气", "，好几个人来安慰"),
+}
+_MOODS = {
+    "笑": ("大家笑个不停。", "说说笑笑的。"),
+    "贺": ("大家一个劲地道贺。", "到处是道贺声。"),
+    "慰": ("大家互相打气。", "安慰的话说了不少。"),
+}
 
 
 def describe_window(window: Window, scene: Scene, calendar: Calendar) -> Note | None:
@@ -46,13 +72,13 @@ def describe_window(window: Window, scene: Scene, calendar: Calendar) -> Note | 
 
 def _drafts(messages: Sequence[Message], scene: Scene, calendar: Calendar) -> Iterator[str]:
     told = [message for message in messages if not (message.is_mine and message.via == "other")]
-    when, count = calendar.clock_words(messages[0].time), len(messages)
+    when = calendar.clock_words(messages[0].time)
     if not told:
-        yield f"{when}只有{count}句话，都是我的账号替别的功能发的。"
+        yield f"{when}只有我的账号替别的功能说话。"
         return
     lines = [line for line in rank_lines(told, scene.character) if _is_quotable(line)]
     yield from _Draft(Gathering.of(told, scene, calendar), lines, calendar, scene.character).texts()
-    yield f"{when}，{'私聊' if scene.chat.kind == 'private' else '群'}里有{count}句话。"
+    yield f"{when}，{'私聊' if scene.chat.kind == 'private' else '群'}里有人说话。"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,24 +89,47 @@ class _Draft:
     lines: list[Line]
     calendar: Calendar
     me: str
+    chosen: Sequence[Line] = ()
 
     def texts(self) -> Iterator[str]:
         """Whole notes, the richest first."""
         for wanted, units in _RICHNESS:
-            chosen = _choose(self.lines, wanted)
-            mark = key_mark([line.message.seq for line in chosen])
-            text = f"{opening(self.gathering)}。{self._quotes(chosen, units)}"
-            yield f"{text}{self._aside()}{mark}"
-            yield f"{text}{mark}"
+            draft = replace(self, chosen=_choose(self.lines, wanted))
+            yield from draft._with(units)
 
-    def _quotes(self, chosen: Sequence[Line], units: int) -> str:
-        text, previous = "", None
-        for line in chosen:
-            linked = previous is not None and self._linked(previous, line)
-            joint = "" if previous is None else "，" if linked else "。"
-            text += joint + self._clause(previous, line, linked, units)
-            previous = line
-        return text + "。" if text else ""
+    def _with(self, units: int) -> Iterator[str]:
+        it = self.gathering
+        if self.lines and not self.chosen:
+            return
+        mark = key_mark([line.message.seq for line in self.chosen])
+        plain = self._quotes(units)
+        # A note of a few lines begins with them; one of many first says what it was about.
+        if self.chosen and not it.topics and it.variant % 3 and it.kind != "private":
+            yield f"{direct(it)}{plain}{self._mood()}{mark}"
+            yield f"{direct(it)}{plain}{mark}"
+        yield f"{opening(it)}。{plain}{self._mood()}{mark}"
+        yield f"{opening(it)}。{plain}{mark}"
+
+    def _quotes(self, units: int) -> str:
+        text, linked = "", False
+        for index, line in enumerate(self.chosen):
+            previous = self.chosen[index - 1] if index else None
+            goes_on = index + 1 < len(self.chosen) and self._linked(line, self.chosen[index + 1])
+            text += self._clause(previous if linked else None, line, units, goes_on=goes_on)
+            if not goes_on and index + 1 < len(self.chosen):
+                text += "。" + self._later(line, self.chosen[index + 1])
+            elif goes_on:
+                text += "，"
+            linked = goes_on
+        return f"{text}{self._echo()}。" if text else ""
+
+    def _echo(self) -> str:
+        line = self.chosen[-1]
+        if not line.echo:
+            return ""
+        words = _ECHOES[line.echo][line.message.seq % 3]
+        # Whether others are glad for him or for her cannot be seen.
+        return words.replace("替他", "替我" if line.message.is_mine else "跟着")
 
     def _linked(self, previous: Line, line: Line) -> bool:
         """Whether the line belongs in one sentence with the one quoted before it."""
@@ -89,45 +138,57 @@ class _Draft:
             return True
         if before.user_id == message.user_id:
             return not self._is_later(previous, line)
-        return (
-            previous.asks
-            and self.gathering.messages.index(message) - self.gathering.messages.index(before) == 1
-        )
+        return self._distance(before, message) <= 2 and message.time - before.time <= _SOON
 
-    def _is_later(self, previous: Line | None, line: Line) -> bool:
-        since = previous.message if previous else self.gathering.messages[0]
-        return self.gathering.is_long and line.message.time - since.time >= _LATER
+    def _distance(self, before: Message, message: Message) -> int:
+        messages = self.gathering.messages
+        return messages.index(message) - messages.index(before)
 
-    def _clause(self, previous: Line | None, line: Line, linked: bool, units: int) -> str:
+    def _is_later(self, before: Line, line: Line) -> bool:
+        return self.gathering.is_long and line.message.time - before.message.time >= _LATER
+
+    def _later(self, before: Line, line: Line) -> str:
+        later = self._is_later(before, line)
+        return f"{self.calendar.clock_words(line.message.time)}，" if later else ""
+
+    def _clause(self, before: Line | None, line: Line, units: int, *, goes_on: bool) -> str:
+        """One quote with who said it and how; `before` is the one in the same sentence."""
         message = line.message
-        same = previous is not None and previous.message.user_id == message.user_id
-        when = (
-            f"{self.calendar.clock_words(message.time)}，" if self._is_later(previous, line) else ""
-        )
-        subject = "" if same and linked else self.gathering.name_of(message)
-        answers = previous is not None and message.reply_to == previous.message.seq
-        verb = self._verb(line, same and linked, answers)
-        day = self.calendar.day_of(message.time)
-        words = _shorten(line.words, units)
-        dates = dates_ahead(words, day)
-        return f"{when}{subject}{verb}「{words}」" + (f"（{'、'.join(dates)}）" if dates else "")
+        again = before is not None and before.message.user_id == message.user_id
+        subject = "" if again else self.gathering.name_of(message)
+        quote = excerpt(line.words, units, CUES)
+        said = self._verb(before, line, quote)
+        dates = dates_ahead(quote, self.calendar.day_of(message.time))
+        told = f"「{quote}」" + (f"（{'、'.join(dates)}）" if dates else "")
+        if said == "说" and before is None and not message.is_mine:
+            return self._frame(line, goes_on=goes_on).format(subject, told)
+        return f"{subject}{said}{told}"
 
-    def _verb(self, line: Line, again: bool, answers: bool) -> str:
-        if again:
-            return "又问" if line.asks else "又说"
-        if line.asks:
-            return "问"
-        if answers:
-            return "回"
-        if to := self._answered(line):
+    def _frame(self, line: Line, *, goes_on: bool) -> str:
+        seq = line.message.seq
+        if not goes_on and line.score >= _MEMORABLE and seq % 3 == 0:
+            return _KEPT
+        frame = _FRAMES[seq % len(_FRAMES)]
+        # Words first only where nobody takes them up in the same sentence, nor right after 在群里.
+        if frame == _WORDS_FIRST and (goes_on or line is self.chosen[0]):
+            return _FRAMES[0]
+        return frame.replace("大家", "我") if self.gathering.kind == "private" else frame
+
+    def _verb(self, before: Line | None, line: Line, quote: str) -> str:
+        message = line.message
+        own = verb(quote, message.seq, mine=message.is_mine)
+        plain = own in ("说", "提到")
+        if before is not None:
+            if before.message.user_id == message.user_id:
+                return f"又{own}" if own in ("问", "说", "提醒") else f"还{own}"
+            if not plain:
+                return own
+            return "答" if before.asks else ("接话说", "回", "跟着说")[message.seq % 3]
+        if plain and (to := self._answered(line)):
             return f"回{to}"
-        if not line.message.is_mine and self.me and f"@{self.me}" in line.message.text:
+        if plain and not message.is_mine and self.me and f"@{self.me}" in message.text:
             return "对我说"
-        if _REMINDING.search(line.words):
-            return "提醒"
-        if not line.message.is_mine and _TOLD.search(line.words):
-            return "提到"
-        return "说"
+        return own
 
     def _answered(self, line: Line) -> str:
         target = line.message.reply_to
@@ -136,15 +197,13 @@ class _Draft:
                 return self.gathering.name_of(message)
         return ""
 
-    def _aside(self) -> str:
-        media = sum(is_media_only(message.text) for message in self.gathering.messages)
-        if media == len(self.gathering.messages):
+    def _mood(self) -> str:
+        if self.chosen and self.chosen[-1].echo:
             return ""
-        moods = [
-            f"{n}句{mood}" for mood, n in count_moods(self.gathering.messages).items() if n >= _MANY
-        ]
-        pictures = [f"{media}条只有图片或表情"] if media >= _MANY else []
-        return f"其中{'，'.join(moods + pictures)}。" if moods or pictures else ""
+        found = moods(self.gathering.messages).most_common(1)
+        if not found or found[0][1] < _MANY or len(self.gathering.names) < 2:
+            return ""
+        return _MOODS[found[0][0]][self.gathering.variant % 2]
 
 
 def _choose(lines: Sequence[Line], wanted: int) -> list[Line]:
@@ -183,11 +242,6 @@ def _let_me_in(chosen: list[Line], lines: Sequence[Line], wanted: int) -> None:
 
 
 def _is_quotable(line: Line) -> bool:
-    return bool(count_units(line.words)) and is_allowed(f"有人说「{_shorten(line.words, 40)}」。")
-
-
-def _shorten(words: str, units: int) -> str:
-    whole = words.translate({ord("「"): "『", ord("」"): "』"})
-    if count_units(whole) <= units and len(whole) <= units * 8:
-        return whole
-    return cut_to_units(whole[: units * 8], units).rstrip(" ，。、：；…") + "……"
+    return bool(count_units(line.words)) and is_allowed(
+        f"有人说「{excerpt(line.words, 40, CUES)}」。"
+    )

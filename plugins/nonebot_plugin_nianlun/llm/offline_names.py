@@ -31,6 +31,11 @@ def place_words(scene: Scene) -> str:
     return f"{name}里"
 
 
+def short_place(scene: Scene) -> str:
+    """The same without the name of a group."""
+    return "私聊里" if scene.chat.kind == "private" else "群里"
+
+
 def person(name: str, scene: Scene) -> str:
     """A name as the subject of a sentence, whatever it is made of; else what a stranger is."""
     stranger = "对方" if scene.chat.kind == "private" else "一位群友"

@@ -1,21 +1,26 @@
-"""Finished texts taken apart into sentences that can be chosen, led by a date and put together."""
+"""Finished texts taken apart into sentences that can be chosen and put together again."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 import re
 
-from ..memory.keymarks import find_key_messages, key_mark_spans, normalise_key_marks
+from ..memory.keymarks import find_key_messages, key_mark, key_mark_spans, normalise_key_marks
 from ..memory.units import count_units, cut_to_units
 from .salience import weigh
+from .words import topic_words
 
 # Quotes and brackets are taken whole; a bracket that is never closed counts as a plain character.
 _SENTENCE = re.compile(r"(?:「[^「」]*」|“[^“”]*”|（[^（）]*）|[^。！？!?；\n])+[。！？!?；…]*")
 _CLAUSE = re.compile(r"(?:「[^「」]*」|“[^“”]*”|（[^（）]*）|[^，])+，?")
-_QUOTE = re.compile(r"「[^「」]*」")
-_COUNTED = re.compile(r"\d+(?:句|条)")
+_QUOTE = re.compile(r"「([^「」]*)」")
 _EDGES = " ，。；、\n"
+_UNLED = re.compile("^(?:「|[又还][问说提担])")
+_ANSWER = re.compile("(?:答|回|接话说)(?=「)")
+_ECHO = re.compile("大家都笑|笑成一片|惹得大家|道贺|高兴$|宽慰|打气|安慰$")
+_MINE = re.compile(r"(?:^|[，。])我(?![们的])[^，。「」]{0,6}「")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,25 +30,54 @@ class Piece:
     text: str
     """Without key marks and without the closing full stop."""
     ids: tuple[int, ...]
-    weight: float
     order: tuple[int, int] = (0, 0)
     lead: str = ""
     """Date or time of day that belongs in front, unless the piece before has the same."""
     group: int = 0
     """Pieces of one source share a group."""
+    extra: float = 0.0
+    """What it is worth beside its words."""
+    intro: str = ""
+    """A sentence that leads in: what the talk was about. Goes first when there is no room."""
+    opening: str = ""
+    """The sentence with hour and place that opened its activity."""
+    number: int = 0
+    """Day of the month, or month of the year, that it belongs to."""
+    kept: bool = False
+    """Stands in the current text and is told as it is."""
 
     @property
-    def quotes(self) -> int:
-        return len(_QUOTE.findall(self.text))
+    def quotes(self) -> tuple[str, ...]:
+        return tuple(_QUOTE.findall(self.text))
 
     @property
     def gist(self) -> str:
         """The same for two pieces that say the same."""
-        return "".join(_QUOTE.findall(self.text)) or self.text
+        return "".join(self.quotes) or self.text
 
     @property
     def units(self) -> int:
         return count_units(self.text) + count_units(self.lead)
+
+    @property
+    def speakers(self) -> str:
+        """The words that stand before its quotes: names and how they spoke."""
+        return "，".join(c.split("「", 1)[0] for c in _CLAUSE.findall(self.text) if "「" in c)
+
+    @property
+    def marked(self) -> str:
+        return self.text + key_mark(self.ids)
+
+    @property
+    def sentence(self) -> str:
+        return self.marked if self.text[-1:] in "！？!?…" else f"{self.marked}。"
+
+    def weight(self, *, afar: bool) -> float:
+        """What it is worth to keep; a sentence that quotes is worth more than one that sums up."""
+        words = "，".join(self.quotes)
+        score = weigh(words or self.text, afar=afar) + self.extra
+        score += 1.2 * min(len(self.quotes), 2) + (0.8 if _ECHO.search(self.text) else 0.0)
+        return score + (0.5 if _MINE.search(self.text) else 0.0)
 
 
 def take_apart(text: str, key_messages: Sequence[int] = ()) -> list[Piece]:
@@ -69,20 +103,33 @@ def take_apart(text: str, key_messages: Sequence[int] = ()) -> list[Piece]:
     return pieces
 
 
-def shorten(piece: Piece, units: int) -> Piece:
+def themes(pieces: Sequence[Piece]) -> Counter[str]:
+    """In how many sources each topic word is quoted or named, from two on; people do not count."""
+    groups: dict[str, set[int]] = {}
+    people = "，".join(piece.speakers for piece in pieces)
+    for piece in pieces:
+        for word in topic_words("。".join((*piece.quotes, piece.intro))):
+            if word not in people and word not in piece.intro.split("说")[0]:
+                groups.setdefault(word, set()).add(piece.group)
+    return Counter({word: len(found) for word, found in groups.items() if len(found) > 1})
+
+
+def shorten(piece: Piece, units: int, *, afar: bool = False) -> Piece:
     """The piece with the most telling of its clauses, as many as fit, at least a part of one."""
     if count_units(piece.text) <= units:
         return piece
     clauses = _CLAUSE.findall(piece.text)
-    start = max(_beginnings(clauses), key=lambda index: _weight(clauses[index]))
+    start = max(_beginnings(clauses), key=lambda i: Piece(clauses[i], ()).weight(afar=afar))
     end = start + 1
     while end < len(clauses) and count_units("".join(clauses[start : end + 1])) <= units:
         end += 1
     text = "".join(clauses[start:end]).strip(_EDGES)
-    if count_units(text) > units * 3 // 2:
-        text = _close_quote(cut_to_units(text, units).rstrip(_EDGES))
+    if start:
+        text = _ANSWER.sub("说", text, count=1)
+    if not _QUOTE.search(text) and count_units(text) > units:
+        text = cut_to_units(text, units).rstrip(_EDGES)
     ids = piece.ids
-    if len(ids) == piece.quotes:
+    if len(ids) == len(piece.quotes):
         before = len(_QUOTE.findall("".join(clauses[:start])))
         ids = ids[before : before + len(_QUOTE.findall(text))]
     return replace(piece, text=text, ids=ids)
@@ -91,11 +138,7 @@ def shorten(piece: Piece, units: int) -> Piece:
 def _beginnings(clauses: Sequence[str]) -> list[int]:
     """Where a sentence may begin: its own beginning, or a quote with its speaker."""
     rest = range(1, len(clauses))
-    return [0, *(i for i in rest if "「" in clauses[i] and clauses[i][0] not in "「又")]
-
-
-def _close_quote(text: str) -> str:
-    return text + "……」" if text.count("「") > text.count("」") else text
+    return [0, *(i for i in rest if "「" in clauses[i] and not _UNLED.match(clauses[i]))]
 
 
 def _share_ids(sentences: Sequence[str], ids: Sequence[int]) -> list[Piece]:
@@ -105,12 +148,6 @@ def _share_ids(sentences: Sequence[str], ids: Sequence[int]) -> list[Piece]:
         quotes = [0] * (len(sentences) - 1) + [len(ids)]
     pieces, used = [], 0
     for sentence, count in zip(sentences, quotes, strict=False):
-        pieces.append(Piece(sentence, tuple(ids[used : used + count]), _weight(sentence)))
+        pieces.append(Piece(sentence, tuple(ids[used : used + count])))
         used += count
     return pieces
-
-
-def _weight(sentence: str) -> float:
-    quotes = len(_QUOTE.findall(sentence))
-    counted = 9.0 if not quotes and _COUNTED.search(sentence) else 0.0
-    return weigh(sentence) + 1.2 * min(quotes, 2) - counted

@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date
-import re
 
 from ..errors import NoteRejected
 from ..memory.calendar import Calendar
-from ..memory.keymarks import find_key_messages, key_mark, strip_key_marks
+from ..memory.keymarks import find_key_messages, strip_key_marks
 from ..memory.notes import check_note
 from ..memory.tasks import ids_shown
 from ..memory.units import count_units
 from ..types import KEY_MESSAGE_LIMITS, UNIT_LIMITS, Activity, Memory, MemoryKind, Note, RollupTask
-from .offline_pieces import Piece, shorten, take_apart
+from . import offline_telling as telling
+from .offline_pieces import Piece, shorten, take_apart, themes
 from .relative_days import without_relative_days, without_relative_days_in
 
-_PARTS = "凌晨|清晨|早上|早晨|上午|中午|下午|傍晚|晚上|夜里|深夜|半夜"
-_PART = re.compile(_PARTS)
-_CLOCK_LEAD = re.compile(rf"^从?({_PARTS})[^，。「」]{{0,14}}，")
-_DAY_LEAD = re.compile(rf"^(\d{{1,2}})日(?:{_PARTS})?")
-_MONTH_LEAD = re.compile(r"^(\d{1,2})月")
-_MOST_OF_ONE_SOURCE: dict[MemoryKind, int] = {"day": 4, "month": 2, "year": 3}
-_ITEMS_A_SENTENCE = 3
+_MOST_OF_ONE_SOURCE: dict[MemoryKind, int] = {"day": 4, "month": 3, "year": 4}
+_LONGEST: dict[MemoryKind, int] = {"day": 100, "month": 36, "year": 30}
+"""Units of a sentence that is taken over whole."""
 _FEW_SOURCES = 4
-_INTRODUCTION = 5.0
-_INTRODUCING = 1_000_000
-"""A group of its own: the introduction takes no turn from the activity that it opens."""
 _WAITING = 2.0
+"""What each further piece of one source is worth less than the one before."""
+_THEME = 0.7
+"""What a piece is worth more for each word that runs through the whole period."""
 
 
 def describe_task(task: RollupTask, place: str, calendar: Calendar) -> Note:
@@ -46,91 +43,81 @@ def describe_task(task: RollupTask, place: str, calendar: Calendar) -> Note:
 def _drafts(
     task: RollupTask, shown: Collection[int], place: str, calendar: Calendar
 ) -> Iterator[str]:
-    fresh = _citing(_fresh_pieces(task, calendar), shown)
-    units, keys = UNIT_LIMITS[task.kind], KEY_MESSAGE_LIMITS[task.kind]
+    kind = task.kind
+    fresh = _citing(_fresh_pieces(task, place, calendar), shown)
+    common = [word for word, _ in themes(fresh).most_common(5)]
+    fresh = [replace(p, extra=p.extra + _THEME * _shared(p, common)) for p in fresh]
+    units, keys = UNIT_LIMITS[kind], KEY_MESSAGE_LIMITS[kind]
     target = None if task.rebuild else task.target
+    kept: list[Piece] = []
+    before = ""
     if target is not None and target.edited and target.text.strip():
-        units_left = units - count_units(strip_key_marks(target.text))
-        added = _select(fresh, task.kind, units_left, keys - len(find_key_messages(target.text)))
-        yield from (target.text.rstrip() + text for text in _shrinking(added, task.kind, place))
-        yield target.text
-    kept = _citing(_kept_pieces(target), shown) if target else []
-    yield from _shrinking(_select([*kept, *fresh], task.kind, units, keys), task.kind, place)
-    source = {"day": "段往来", "month": "天", "year": "个月"}[task.kind]
-    yield f"有{len(task.sources)}{source}没有留下可以摘录的话。"
+        before = target.text.rstrip()
+        units -= count_units(strip_key_marks(before))
+        keys -= len(find_key_messages(before))
+    elif target is not None:
+        kept = _citing(_kept_pieces(target), shown)
+    chosen = _select([*kept, *fresh], kind, units, keys)
+    front = "" if kept or before else telling.front(kind, task.period, fresh)
+    for pieces in _shrinking(chosen, kind):
+        yield before + front + telling.tell(kind, pieces)
+        yield before + telling.tell(kind, pieces)
+    if before:
+        yield before
+    span = {"day": "这一天", "month": "这个月", "year": "这一年"}[kind]
+    yield f"{span}没有留下可以摘录的话。"
 
 
 def _citing(pieces: Iterable[Piece], shown: Collection[int]) -> list[Piece]:
     return [replace(p, ids=tuple(number for number in p.ids if number in shown)) for p in pieces]
 
 
-def _shrinking(pieces: Sequence[Piece], kind: MemoryKind, place: str) -> Iterator[str]:
-    """The pieces put together, then with ever fewer of them, the least telling gone first."""
+def _shared(piece: Piece, common: Sequence[str]) -> int:
+    return min(2, sum(word in piece.text for word in common))
+
+
+def _shrinking(pieces: Sequence[Piece], kind: MemoryKind) -> Iterator[list[Piece]]:
+    """The pieces, then without what leads in, then ever fewer, the least telling gone first."""
     left = list(pieces)
+    for index in reversed([i for i, piece in enumerate(left) if piece.intro]):
+        yield left
+        left = [*left[:index], replace(left[index], intro=""), *left[index + 1 :]]
     while left:
-        yield _put_together(left, kind, place)
-        left.remove(min(left, key=lambda piece: piece.weight))
+        yield left
+        left = left[:]
+        left.remove(min(left, key=lambda piece: piece.weight(afar=kind != "day")))
 
 
 def _kept_pieces(target: Memory) -> Iterator[Piece]:
     """What an incremental update continues; each sentence is a group of its own."""
-    text = target.text if target.edited else _settled(target.text, target.kind, target.period)
-    lead = {"day": None, "month": _DAY_LEAD, "year": _MONTH_LEAD}[target.kind]
-    place = 0
+    text = _settled(target.text, target.kind, target.period)
     for index, piece in enumerate(take_apart(text, target.key_messages)):
-        if lead and (found := lead.match(piece.text)):
-            place = int(found[1])
-        yield replace(piece, order=(place, index), group=-1 - index)
+        yield replace(piece, order=(0, index), group=-1 - index, kept=True)
 
 
-def _fresh_pieces(task: RollupTask, calendar: Calendar) -> Iterator[Piece]:
-    cap = max(24, UNIT_LIMITS[task.kind] // max(1, len(task.sources)))
-    for index, source in enumerate(task.sources):
+def _fresh_pieces(task: RollupTask, place: str, calendar: Calendar) -> Iterator[Piece]:
+    longest = _LONGEST[task.kind]
+    for index, source in enumerate(task.sources, 1):
         if isinstance(source, Activity):
-            pieces = _introduced(_of_activity(source, index, calendar), index)
-            cap = 120
+            pieces = _of_activity(source, place, calendar)
         else:
             pieces = _of_memory(source)
         for number, piece in enumerate(pieces):
-            place = piece.order[0]
-            # Past the sentences that are kept of the same day or month.
-            yield replace(shorten(piece, cap), order=(place, 1000 + number))
+            short = shorten(piece, longest, afar=task.kind != "day")
+            yield replace(short, order=(index, number), group=index)
 
 
-def _introduced(pieces: list[Piece], index: int) -> list[Piece]:
-    """Only the first activity of a day says at length where and among whom it was."""
-    if index == 0 and pieces:
-        weight = max(pieces[0].weight, _INTRODUCTION)
-        pieces[0] = replace(pieces[0], weight=weight, group=_INTRODUCING)
-    return pieces
-
-
-def _of_activity(activity: Activity, index: int, calendar: Calendar) -> list[Piece]:
+def _of_activity(activity: Activity, place: str, calendar: Calendar) -> list[Piece]:
     text = without_relative_days(activity.text, date.fromisoformat(activity.date))
-    found = _PART.search(strip_key_marks(text).split("「", 1)[0])
-    lead = found[0] if found else calendar.clock_words(activity.time)[:2]
     pieces = take_apart(text, activity.key_messages)
-    return [replace(piece, lead=lead, order=(index + 1, 0), group=index) for piece in pieces]
+    part = telling.part_of_day(text) or calendar.clock_words(activity.time)[:2]
+    return telling.led_in([replace(piece, lead=part) for piece in pieces], place)
 
 
 def _of_memory(memory: Memory) -> list[Piece]:
     text = _settled(memory.text, memory.kind, memory.period)
-    numbers = [int(part) for part in memory.period.split("-")]
-    pieces, day = [], ""
-    for piece in take_apart(text, memory.key_messages):
-        if memory.kind == "day":
-            clock = _CLOCK_LEAD.match(piece.text)
-            lead = f"{numbers[2]}日{clock[1] if clock else ''}"
-            rest = piece.text[clock.end() :] if clock else piece.text
-        else:
-            found = _DAY_LEAD.match(piece.text)
-            day = found[0] if found else day
-            lead = f"{numbers[1]}月{day}"
-            rest = piece.text[found.end() :].lstrip("，") if found else piece.text
-        if count_units(rest):
-            group = numbers[-1]
-            pieces.append(replace(piece, text=rest, lead=lead, order=(group, 0), group=group))
-    return pieces
+    pieces = take_apart(text, memory.key_messages)
+    return telling.dated(pieces, memory.kind, memory.period)
 
 
 def _settled(text: str, kind: MemoryKind, period: str) -> str:
@@ -144,13 +131,14 @@ def _select(pieces: Sequence[Piece], kind: MemoryKind, units: int, keys: int) ->
     """The most telling pieces that fit, as far as units and key messages go, in their order."""
     chosen: list[Piece] = []
     used: set[int] = set()
+    said: Counter[str] = Counter()
     crowded = len({piece.group for piece in pieces}) > _FEW_SOURCES
-    for piece in _by_turns(pieces, _MOST_OF_ONE_SOURCE[kind]):
+    for piece in _by_turns(pieces, kind):
         ids = tuple(dict.fromkeys(piece.ids))
         heard = any(piece.group == other.group for other in chosen)
-        if piece.units > units or any(piece.gist == other.gist for other in chosen):
+        if piece.units > units or said[piece.gist]:
             continue
-        if crowded and heard and piece.weight <= 0:
+        if crowded and heard and piece.weight(afar=kind != "day") <= 0:
             continue
         if len(used.union(ids)) > keys:
             # A quote is not kept without the message that it can be checked against.
@@ -159,40 +147,18 @@ def _select(pieces: Sequence[Piece], kind: MemoryKind, units: int, keys: int) ->
             ids = tuple(number for number in ids if number in used)
         units -= piece.units
         used.update(ids)
+        said[piece.gist] += 1
         chosen.append(replace(piece, ids=ids))
     return sorted(chosen, key=lambda piece: piece.order)
 
 
-def _by_turns(pieces: Sequence[Piece], most: int) -> list[Piece]:
+def _by_turns(pieces: Sequence[Piece], kind: MemoryKind) -> list[Piece]:
     """The best first; each further piece of one source waits behind better ones of others."""
-    groups: dict[int, list[Piece]] = {}
+    groups: dict[int, list[tuple[float, Piece]]] = {}
     for piece in pieces:
-        groups.setdefault(piece.group, []).append(piece)
+        groups.setdefault(piece.group, []).append((piece.weight(afar=kind != "day"), piece))
     turns: list[tuple[float, Piece]] = []
     for group in groups.values():
-        ranked = sorted(group, key=lambda piece: -piece.weight)[:most]
-        turns += [(turn * _WAITING - piece.weight, piece) for turn, piece in enumerate(ranked)]
+        ranked = sorted(group, key=lambda item: -item[0])[: _MOST_OF_ONE_SOURCE[kind]]
+        turns += [(turn * _WAITING - weight, piece) for turn, (weight, piece) in enumerate(ranked)]
     return [piece for _, piece in sorted(turns, key=lambda turn: turn[0])]
-
-
-def _put_together(pieces: Iterable[Piece], kind: MemoryKind, place: str) -> str:
-    text, lead, items, cited = "", "", 0, set[int]()
-    for piece in pieces:
-        words = piece.text.replace(f"在{place}", "") if f"在{place}" in text else piece.text
-        known = piece.lead == lead or piece.lead in words.split("「", 1)[0]
-        lead = piece.lead
-        front = "" if known else f"{lead}，"
-        mark = key_mark([number for number in piece.ids if number not in cited])
-        cited.update(piece.ids)
-        if kind == "day":
-            text += front + _closed(words) + mark
-            continue
-        # A time line: a few items to a sentence, none of which begins without its date.
-        ends = items >= _ITEMS_A_SENTENCE and bool(front)
-        items = 1 if ends else items + 1
-        text += ("。" if ends else "；" if text else "") + front + words.rstrip("。！？!?；") + mark
-    return text if kind == "day" else text + "。"
-
-
-def _closed(sentence: str) -> str:
-    return sentence if sentence[-1:] in "！？!?…" else sentence + "。"

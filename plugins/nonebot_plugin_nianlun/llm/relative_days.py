@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import date, timedelta
 import re
 
+_DIGITS = "〇一二三四五六七八九"
 _WEEKDAYS = {name: index for index, name in enumerate("一二三四五六日")} | {"天": 6, "末": 5}
 _DAY_SHIFTS = {"大前": -3, "前": -2, "昨": -1, "今": 0, "明": 1, "后": 2, "大后": 3}
 _NEAR_DAYS = {-3: "大前一天", -2: "前两天", -1: "前一天", 0: "那天", 1: "第二天", 2: "两天后"}
@@ -31,9 +32,21 @@ _QUOTED = re.compile(r"(「[^「」]*」)")
 
 
 def date_words(day: date, beside: date) -> str:
-    """`11月30日`; with the year where it is not that of `beside`."""
-    year = "" if day.year == beside.year else f"{day.year}年"
-    return f"{year}{day.month}月{day.day}日"
+    """`十一月三十日`; with the year where it is not that of `beside`."""
+    year = "" if day.year == beside.year else year_words(day.year)
+    return f"{year}{numeral(day.month)}月{numeral(day.day)}日"
+
+
+def year_words(year: int) -> str:
+    """`二〇二六年`."""
+    return "".join(_DIGITS[int(digit)] for digit in str(year)) + "年"
+
+
+def numeral(number: int) -> str:
+    """A whole number from 1 to 99 as it is written in running Chinese text: 三十一."""
+    tens, ones = divmod(number, 10)
+    head = "" if tens == 0 else "十" if tens == 1 else f"{_DIGITS[tens]}十"
+    return head + (_DIGITS[ones] if ones else "")
 
 
 def dates_ahead(words: str, day: date) -> list[str]:
@@ -101,6 +114,7 @@ def _week_words(match: re.Match[str], day: date, shift: int) -> str:
 
 def _month_or_year(match: re.Match[str], day: date, shift: int) -> str:
     if match["year"]:
-        return f"{day.year + shift}年"
+        return year_words(day.year + shift)
     year, month = divmod(day.year * 12 + day.month - 1 + shift, 12)
-    return f"{month + 1}月" if year == day.year else f"{year}年{month + 1}月"
+    words = f"{numeral(month + 1)}月"
+    return words if year == day.year else year_words(year) + words
