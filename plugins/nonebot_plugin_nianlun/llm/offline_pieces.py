@@ -9,17 +9,28 @@ import re
 
 from ..memory.keymarks import find_key_messages, key_mark, key_mark_spans, normalise_key_marks
 from ..memory.units import count_units, cut_to_units
-from .salience import weigh
-from .words import topic_words
+from .salience import CUES, weigh
+from .speech import act
+from .words import excerpt, topic_words
 
 # Quotes and brackets are taken whole; a bracket that is never closed counts as a plain character.
 _SENTENCE = re.compile(r"(?:「[^「」]*」|“[^“”]*”|（[^（）]*）|[^。！？!?；\n])+[。！？!?；…]*")
 _CLAUSE = re.compile(r"(?:「[^「」]*」|“[^“”]*”|（[^（）]*）|[^，])+，?")
 _QUOTE = re.compile(r"「([^「」]*)」")
+_LEAST_UNITS = 7
+_BUSY = 0.15
+"""What a piece is worth more for each quote of its source."""
+_HABIT = 2.0
+_ALIKE = 0.4
+"""Share of three-character runs in common that makes two lines nearly the same."""
+# A date behind a quote explains a word inside it, so that quote stays whole.
+_LONG_QUOTE = re.compile(r"「([^「」]{8,})」(?!（)")
 _EDGES = " ，。；、\n"
 _UNLED = re.compile("^(?:「|[又还][问说提担])")
 _ANSWER = re.compile("(?:答|回|接话说)(?=「)")
 _ECHO = re.compile("大家都笑|笑成一片|惹得大家|道贺|高兴$|宽慰|打气|安慰$")
+# What the character itself said it would keep.
+_NOTED = re.compile("我[^，。「」]{0,4}「[^「」]{0,12}(?:记下|记住|记一|记着|说定|答应|说好)")
 _MINE = re.compile(r"(?:^|[，。])我(?![们的])[^，。「」]{0,6}「")
 
 
@@ -74,10 +85,14 @@ class Piece:
 
     def weight(self, *, afar: bool) -> float:
         """What it is worth to keep; a sentence that quotes is worth more than one that sums up."""
-        words = "，".join(self.quotes)
-        score = weigh(words or self.text, afar=afar) + self.extra
-        score += 1.2 * min(len(self.quotes), 2) + (0.8 if _ECHO.search(self.text) else 0.0)
-        return score + (0.5 if _MINE.search(self.text) else 0.0)
+        said = len(self.quotes)
+        if afar:
+            score = max(weigh(quote, afar=True) for quote in self.quotes or (self.text,))
+            score += 1.2 * bool(said) + 0.3 * (said > 1) + (1.5 if _NOTED.search(self.text) else 0)
+        else:
+            score = weigh("，".join(self.quotes) or self.text) + 1.2 * min(said, 2)
+        score += 0.8 if _ECHO.search(self.text) else 0.0
+        return score + self.extra + (0.5 if _MINE.search(self.text) else 0.0)
 
 
 def take_apart(text: str, key_messages: Sequence[int] = ()) -> list[Piece]:
@@ -109,9 +124,37 @@ def themes(pieces: Sequence[Piece]) -> Counter[str]:
     people = "，".join(piece.speakers for piece in pieces)
     for piece in pieces:
         for word in topic_words("。".join((*piece.quotes, piece.intro))):
-            if word not in people and word not in piece.intro.split("说")[0]:
+            if word not in people:
                 groups.setdefault(word, set()).add(piece.group)
     return Counter({word: len(found) for word, found in groups.items() if len(found) > 1})
+
+
+def told_apart(pieces: Sequence[Piece]) -> list[Piece]:
+    """The pieces with what their company makes of them.
+
+    A day on which much was worth quoting matters more from afar. What is said in nearly the same
+    words on several days is habit: it is told once, and for less.
+    """
+    quotes = Counter(piece.group for piece in pieces for _ in piece.quotes)
+    days: dict[str, set[int]] = {}
+    for piece in pieces:
+        for gram in _grams(piece):
+            days.setdefault(gram, set()).add(piece.group)
+    found: list[Piece] = []
+    told: set[str] = set()
+    for piece in pieces:
+        grams = _grams(piece)
+        usual = sum(len(days[gram]) > 2 for gram in grams) > _ALIKE * len(grams)
+        if usual and len(grams & told) > _ALIKE * len(grams):
+            continue
+        told |= grams
+        extra = _BUSY * min(quotes[piece.group], 10) - (_HABIT if usual else 0.0)
+        found.append(replace(piece, extra=piece.extra + extra))
+    return found
+
+
+def _grams(piece: Piece) -> set[str]:
+    return {q[i : i + 3] for q in piece.quotes for i in range(len(q) - 2)}
 
 
 def shorten(piece: Piece, units: int, *, afar: bool = False) -> Piece:
@@ -133,6 +176,20 @@ def shorten(piece: Piece, units: int, *, afar: bool = False) -> Piece:
         before = len(_QUOTE.findall("".join(clauses[:start])))
         ids = ids[before : before + len(_QUOTE.findall(text))]
     return replace(piece, text=text, ids=ids)
+
+
+def tighten(piece: Piece, units: int) -> Piece:
+    """The piece with every long quote cut to the clauses that say most; worth what it was worth."""
+    short = replace(piece, text=_LONG_QUOTE.sub(lambda q: f"「{_gist(q[1], units)}」", piece.text))
+    lost = piece.weight(afar=True) - short.weight(afar=True)
+    return replace(short, extra=short.extra + lost)
+
+
+def _gist(quote: str, units: int) -> str:
+    short = excerpt(quote, units, CUES)
+    # The verb before it was chosen for the whole quote and must still fit.
+    fits = count_units(short) >= _LEAST_UNITS and act(short) == act(quote)
+    return short if fits else quote
 
 
 def _beginnings(clauses: Sequence[str]) -> list[int]:

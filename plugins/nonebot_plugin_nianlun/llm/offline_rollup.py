@@ -15,14 +15,16 @@ from ..memory.tasks import ids_shown
 from ..memory.units import count_units
 from ..types import KEY_MESSAGE_LIMITS, UNIT_LIMITS, Activity, Memory, MemoryKind, Note, RollupTask
 from . import offline_telling as telling
-from .offline_pieces import Piece, shorten, take_apart, themes
+from .offline_pieces import Piece, shorten, take_apart, themes, tighten, told_apart
 from .relative_days import without_relative_days, without_relative_days_in
+from .words import distinct
 
 _MOST_OF_ONE_SOURCE: dict[MemoryKind, int] = {"day": 4, "month": 3, "year": 4}
-_LONGEST: dict[MemoryKind, int] = {"day": 100, "month": 36, "year": 30}
+_LONGEST: dict[MemoryKind, int] = {"day": 100, "month": 36, "year": 28}
 """Units of a sentence that is taken over whole."""
+_LONGEST_QUOTE: dict[MemoryKind, int] = {"month": 24, "year": 15}
 _FEW_SOURCES = 4
-_WAITING = 2.0
+_WAITING: dict[MemoryKind, float] = {"day": 2.0, "month": 2.0, "year": 4.0}
 """What each further piece of one source is worth less than the one before."""
 _THEME = 0.7
 """What a piece is worth more for each word that runs through the whole period."""
@@ -45,7 +47,9 @@ def _drafts(
 ) -> Iterator[str]:
     kind = task.kind
     fresh = _citing(_fresh_pieces(task, place, calendar), shown)
-    common = [word for word, _ in themes(fresh).most_common(5)]
+    if kind != "day" and len(task.sources) > _FEW_SOURCES:
+        fresh = told_apart(fresh)
+    common = distinct(themes(fresh))[:5]
     fresh = [replace(p, extra=p.extra + _THEME * _shared(p, common)) for p in fresh]
     units, keys = UNIT_LIMITS[kind], KEY_MESSAGE_LIMITS[kind]
     target = None if task.rebuild else task.target
@@ -104,6 +108,8 @@ def _fresh_pieces(task: RollupTask, place: str, calendar: Calendar) -> Iterator[
             pieces = _of_memory(source)
         for number, piece in enumerate(pieces):
             short = shorten(piece, longest, afar=task.kind != "day")
+            if task.kind != "day":
+                short = tighten(short, _LONGEST_QUOTE[task.kind])
             yield replace(short, order=(index, number), group=index)
 
 
@@ -160,5 +166,7 @@ def _by_turns(pieces: Sequence[Piece], kind: MemoryKind) -> list[Piece]:
     turns: list[tuple[float, Piece]] = []
     for group in groups.values():
         ranked = sorted(group, key=lambda item: -item[0])[: _MOST_OF_ONE_SOURCE[kind]]
-        turns += [(turn * _WAITING - weight, piece) for turn, (weight, piece) in enumerate(ranked)]
+        turns += [
+            (turn * _WAITING[kind] - weight, piece) for turn, (weight, piece) in enumerate(ranked)
+        ]
     return [piece for _, piece in sorted(turns, key=lambda turn: turn[0])]

@@ -33,8 +33,8 @@ _SIGNS: tuple[tuple[re.Pattern[str], float, float], ...] = (
     (
         re.compile(
             "考上|录取|通过了|offer|辞职|离职|入职|转正|升职|涨薪|裁员|面试|毕业|答辩|结婚|领证|求婚|怀孕|生了"
-            "|分手|搬家|搬走|搬来|租房|退租|买房|住院|手术|骨折|医院|去世|走丢|找到了|领养|收养|捡到|绝育|考研"
-            "|上岸|比赛|冠军|得奖|演出|首映|出版|上线|跨年|倒计时",
+            "|分手|搬家|搬走|搬到|退租|买房|住院|手术|骨折|去世|走丢|领养|收养|捡到|绝育|考研"
+            "|上岸|比赛|冠军|得奖|演出|首映|出版|跨年|倒计时|和好",
             re.IGNORECASE,
         ),
         2.0,
@@ -50,7 +50,7 @@ _SIGNS: tuple[tuple[re.Pattern[str], float, float], ...] = (
     ),
     (
         re.compile(
-            "对不起|抱歉|道歉|吵|和好|原谅|误会|话重|我错|委屈|想哭|哭了|难过|舍不得|想家|再见|保重|谢谢你们"
+            "对不起|抱歉|道歉|吵架|吵翻|吵了|原谅|误会|话重|我错|委屈|想哭|哭了|难过|舍不得|想家|再见|保重|谢谢你们"
         ),
         1.4,
         2.2,
@@ -129,9 +129,11 @@ def weigh(text: str, *, afar: bool = False) -> float:
         return -2.0
     units = count_units(text)
     score = min(units, 24) / (12 if afar else 8) - (1.0 if units > 120 else 0.0)
-    score += sum(later if afar else now for sign, now, later in _SIGNS if sign.search(text))
+    signs = sum(later if afar else now for sign, now, later in _SIGNS if sign.search(text))
+    if not is_question(text):
+        return score + signs
     # A question is worth little without its answer; together they are chosen as a pair.
-    return score + (0.3 if is_question(text) else 0.0) - (0.8 if afar and is_question(text) else 0)
+    return score + signs / 2 - 0.8 if afar else score + signs + 0.3
 
 
 def rank_lines(messages: Sequence[Message], character: str) -> list[Line]:

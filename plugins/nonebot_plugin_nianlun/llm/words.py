@@ -61,9 +61,14 @@ def is_known(word: str) -> bool:
     return bool(rjieba.has_word(word))
 
 
+def _specific(word: str) -> float:
+    # What no dictionary has is a name here: of a place, a cat, a plan.
+    return min(len(word), 4) * (1.0 if word.isascii() or is_known(word) else 1.5)
+
+
 def distinct(counts: Mapping[str, int]) -> list[str]:
     """Topic words, the most telling first; of 枸杞 and 枸杞岛 the longer, if nearly as frequent."""
-    ranked = sorted(counts, key=lambda word: (-counts[word] * min(len(word), 4), word))
+    ranked = sorted(counts, key=lambda word: (-counts[word] * _specific(word), word))
     found: list[str] = []
     for word in ranked:
         longer = [w for w in ranked if word in w and w != word and counts[w] * 2 >= counts[word]]
