@@ -22,9 +22,9 @@ from .words import distinct
 _MOST_OF_ONE_SOURCE: dict[MemoryKind, int] = {"day": 4, "month": 3, "year": 4}
 _LONGEST: dict[MemoryKind, int] = {"day": 100, "month": 36, "year": 28}
 """Units of a sentence that is taken over whole."""
-_LONGEST_QUOTE: dict[MemoryKind, int] = {"month": 24, "year": 15}
+_LONGEST_QUOTE: dict[MemoryKind, int] = {"month": 24, "year": 18}
 _FEW_SOURCES = 4
-_WAITING: dict[MemoryKind, float] = {"day": 2.0, "month": 2.0, "year": 4.0}
+_WAITING: dict[MemoryKind, float] = {"day": 2.0, "month": 1.0, "year": 3.0}
 """What each further piece of one source is worth less than the one before."""
 _THEME = 0.7
 """What a piece is worth more for each word that runs through the whole period."""

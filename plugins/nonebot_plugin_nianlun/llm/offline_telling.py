@@ -91,8 +91,10 @@ def dated(pieces: Iterable[Piece], kind: MemoryKind, period: str) -> list[Piece]
 def front(kind: MemoryKind, period: str, pieces: Sequence[Piece]) -> str:
     """A first sentence about the whole period, for some periods; else nothing."""
     least = {"day": 2, "month": 3, "year": 3}[kind]
-    counts = {word: count for word, count in themes(pieces).items() if count >= least}
-    words = distinct(counts)[:3]
+    counts = themes(pieces)
+    # 枸杞岛 is as frequent as 枸杞, which is the same in other words.
+    often = [word for word in counts if counts[word] >= least]
+    words = [name for name in distinct(counts) if any(word in name for word in often)][:3]
     if not words or len({piece.group for piece in pieces}) <= least:
         return ""
     told = "、".join(words[:-1]) + "和" + words[-1] if len(words) > 1 else words[0]
