@@ -20,6 +20,9 @@ _NOUNS = ("n", "vn", "j", "eng", "l")
 _JOINING = ("n", "vn", "j")
 # 川子 你到哪了: somebody is called, not talked about.
 _CALLED = re.compile(r"(?:^|[\s，。！？])([\u4e00-\u9fff]{2,3})(?=[\s，,]|你)")
+_WHEN = re.compile(
+    "[今明昨后前]天|[今明昨][早晚]|[上下这本]个?(?:周|星期|礼拜|月)|周[一二三四五六日末]|[去今明]年"
+)
 _LATIN = re.compile(r"[A-Za-z][A-Za-z+#.-]{2,}")
 _CLAUSE = re.compile(
     r"[^，。！？!?；;…～~：:\s]+(?:[，。！？!?；;…～~：:\s]+|(?<=\d)[:：](?=\d)\S*)*"
@@ -45,7 +48,7 @@ def topic_words(text: str) -> list[str]:
         before = word
         if _is_topic(word, tag):
             found[word] = None
-    return [word for word in found if word not in called]
+    return [word for word in found if word not in called and not _WHEN.search(word)]
 
 
 def _is_topic(word: str, tag: str) -> bool:
