@@ -12,6 +12,7 @@ NianlunError
 │   ├── ModelUnavailable     network, time limit, rate limit or server error: try later
 │   ├── ModelRefused         the provider refused the content
 │   └── BadAnswer            an answer came, but not one that can be used
+├── ImportFileError      a chat export cannot be read; nothing of it is stored
 ├── NoteRejected         a note breaks a writing rule; the text is meant for the model
 └── PromptTooSmall       the fixed part of a prompt is larger than the whole budget
 """
@@ -65,6 +66,10 @@ class ModelRefused(ModelError):
 
 class BadAnswer(ModelError):
     """An answer came, but it is empty, not text, or not the JSON that was asked for."""
+
+
+class ImportFileError(NianlunError):
+    """A chat export cannot be read; the message says where and why."""
 
 
 class NoteRejected(NianlunError):
