@@ -18,8 +18,6 @@ _SENTENCE = re.compile(r"(?:「[^「」]*」|“[^“”]*”|（[^（）]*）|[
 _CLAUSE = re.compile(r"(?:「[^「」]*」|“[^“”]*”|（[^（）]*）|[^，])+，?")
 _QUOTE = re.compile(r"「([^「」]*)」")
 _LEAST_UNITS = 7
-_BUSY = 0.15
-"""What a piece is worth more for each quote of its source."""
 _HABIT = 2.0
 _ALIKE = 0.4
 """Share of three-character runs in common that makes two lines nearly the same."""
@@ -130,12 +128,10 @@ def themes(pieces: Sequence[Piece]) -> Counter[str]:
 
 
 def told_apart(pieces: Sequence[Piece]) -> list[Piece]:
-    """The pieces with what their company makes of them.
+    """The pieces without what is said again and again.
 
-    A day on which much was worth quoting matters more from afar. What is said in nearly the same
-    words on several days is habit: it is told once, and for less.
+    What stands in nearly the same words in several sources is habit: told once, and for less.
     """
-    quotes = Counter(piece.group for piece in pieces for _ in piece.quotes)
     days: dict[str, set[int]] = {}
     for piece in pieces:
         for gram in _grams(piece):
@@ -148,8 +144,7 @@ def told_apart(pieces: Sequence[Piece]) -> list[Piece]:
         if usual and len(grams & told) > _ALIKE * len(grams):
             continue
         told |= grams
-        extra = _BUSY * min(quotes[piece.group], 10) - (_HABIT if usual else 0.0)
-        found.append(replace(piece, extra=piece.extra + extra))
+        found.append(replace(piece, extra=piece.extra - _HABIT) if usual else piece)
     return found
 
 

@@ -24,6 +24,9 @@ _LONGEST: dict[MemoryKind, int] = {"day": 100, "month": 36, "year": 28}
 """Units of a sentence that is taken over whole."""
 _LONGEST_QUOTE: dict[MemoryKind, int] = {"month": 24, "year": 18}
 _FEW_SOURCES = 4
+_BUSY = 0.4
+"""What a sentence of a day is worth more for each activity of that day."""
+_VERY_BUSY = 8
 _WAITING: dict[MemoryKind, float] = {"day": 2.0, "month": 1.0, "year": 3.0}
 """What each further piece of one source is worth less than the one before."""
 _THEME = 0.7
@@ -122,8 +125,12 @@ def _of_activity(activity: Activity, place: str, calendar: Calendar) -> list[Pie
 
 def _of_memory(memory: Memory) -> list[Piece]:
     text = _settled(memory.text, memory.kind, memory.period)
-    pieces = take_apart(text, memory.key_messages)
-    return telling.dated(pieces, memory.kind, memory.period)
+    pieces = telling.dated(take_apart(text, memory.key_messages), memory.kind, memory.period)
+    if memory.kind == "month":
+        return pieces
+    # A day of many talks matters more from afar.
+    busy = _BUSY * min(len(memory.sources), _VERY_BUSY)
+    return [replace(piece, extra=piece.extra + busy) for piece in pieces]
 
 
 def _settled(text: str, kind: MemoryKind, period: str) -> str:

@@ -23,6 +23,7 @@ _TOPICAL = re.compile(
     "说起|聊到|聊[^着天]|说到|话题|商量|合计|主意|话头|没有接话|没有人接话|没有回|留了话"
 )
 _NUMBER = "[一二三四五六七八九十]{1,3}"
+_GREAT_DAY = 0.8
 _NEXT_PART = ("{}，", "到了{}，", "{}，", "等到{}，")
 _SAME_PART = ("接着，", "后来，", "随后，", "再往后，", "过后，")
 _DATE_LEAD = re.compile(rf"^(?:到了)?{_NUMBER}日(?:那天)?，|^第二天，")
@@ -77,13 +78,21 @@ def dated(pieces: Iterable[Piece], kind: MemoryKind, period: str) -> list[Piece]
     """The sentences of a day or month without their own leads, led by the date instead."""
     numbers = [int(part) for part in period.split("-")]
     lead = f"{numeral(numbers[-1])}{'日' if kind == 'day' else '月'}"
-    found = []
+    found: list[Piece] = []
+    same_day: list[int] = []
     for piece in pieces:
         text = (_LED if kind == "day" else _DATE_LEAD).sub("", piece.text)
+        if text != piece.text or not same_day:
+            same_day.append(0)
         # Nobody is left whom it could answer.
         text = _TAKEN_UP.sub(r"\1\2说", text)
         if count_units(text) and not _SUMMARY.match(text):
-            found.append(replace(piece, text=text, lead=lead, number=numbers[-1]))
+            same_day[-1] += 1
+            group = len(same_day) - 1
+            found.append(replace(piece, text=text, lead=lead, number=numbers[-1], order=(group, 0)))
+    if kind == "month":
+        # A day that the month tells much of was a great day.
+        found = [replace(p, extra=_GREAT_DAY * (same_day[p.order[0]] - 1)) for p in found]
     telling = [piece for piece in found if piece.quotes or not _TOPICAL.search(piece.text)]
     return telling or found
 
