@@ -11,9 +11,19 @@ import io
 import json
 from pathlib import Path
 import sys
+import time
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from nonebot import get_driver, get_plugin_config
+
+from .config import Config
+from .demo.tour import FOLDER, Tour
 from .errors import NianlunError
+from .imports import formats, places
+from .imports.progress import ProgressLine
+from .imports.report import describe
+from .imports.run import ImportOptions, import_file
 from .lifecycle import Nianlun
 from .memory.render import one_line
 from .store import chats
@@ -33,6 +43,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     from . import nianlun
 
     try:
+        if arguments.command is _demo:
+            return _demo(nianlun, arguments)
         return asyncio.run(_run(nianlun, arguments))
     except NianlunError as error:
         sys.stderr.write(f"{one_line(str(error))}\n")
@@ -57,6 +69,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     verbs = parser.add_subparsers(required=True, metavar="命令")
 
+    demo = verbs.add_parser("demo", help="用一份样本聊天看看年轮会记住什么，不碰你的数据")
+    demo.add_argument("--model", action="store_true", help="让模型来写，先说要花多少")
+    demo.add_argument("--yes", action="store_true", help="花费不用再问")
+    demo.add_argument("--color", choices=["auto", "always", "never"], default="auto", help="颜色")
+    demo.set_defaults(command=_demo)
+
+    _add_import(verbs.add_parser("import", help="把以前的聊天记录导入进来"))
+
     export = verbs.add_parser("export", help="把一个会话的全部记忆导出")
     export.add_argument("chat", help="group:群号 或 private:QQ号，必要时写成 账号/group:群号")
     export.add_argument("--format", choices=["jsonl"], default="jsonl", help="导出格式")
@@ -65,6 +85,7 @@ def _parser() -> argparse.ArgumentParser:
 
     rollup = verbs.add_parser("rollup", help="现在就做完所有该做的整理")
     rollup.add_argument("--chat", help="只整理这个会话")
+    rollup.add_argument("--offline", action="store_true", help="用离线写手写，不调用模型")
     rollup.set_defaults(command=_rollup)
 
     recall = verbs.add_parser("recall", help="看看回复一句话时会想起什么，各占多少 token")
@@ -78,8 +99,85 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _add_import(parser: argparse.ArgumentParser) -> None:
+    formats_known = [formats.AUTO, *(reader.name for reader in formats.READERS)]
+    parser.add_argument("file", type=Path, help="聊天记录文件")
+    parser.add_argument(
+        "--chat",
+        action="append",
+        default=[],
+        type=_target,
+        metavar="会话",
+        help="导入到哪个会话：group:群号 或 private:QQ号；文件里有几个会话时写成 名字=group:群号，"
+        "可以写多次",
+    )
+    parser.add_argument("--self-id", type=_number, metavar="QQ号", help="机器人的QQ号")
+    parser.add_argument(
+        "--me",
+        action="append",
+        default=[],
+        metavar="名字",
+        help="谁是机器人自己：名字或QQ号，可以写多次",
+    )
+    parser.add_argument("--format", choices=formats_known, default=formats.AUTO, help="文件格式")
+    parser.add_argument(
+        "--timezone",
+        type=_zone,
+        metavar="时区",
+        help="文件里的时间是哪个时区的，例如 Asia/Shanghai",
+    )
+    parser.set_defaults(command=_import)
+
+
+def _target(text: str) -> places.Target:
+    try:
+        return places.target(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} 不是会话：请写成 group:群号、private:QQ号 或 名字=group:群号"
+        ) from None
+
+
+def _number(text: str) -> str:
+    if not (text.isascii() and text.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{text!r} 不是QQ号")
+    return text
+
+
+def _zone(text: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(text)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise argparse.ArgumentTypeError(f"没有名为 {text!r} 的时区") from error
+
+
 def _say(line: str = "") -> None:
     sys.stdout.write(f"{line}\n")
+
+
+async def _import(nianlun: Nianlun, arguments: argparse.Namespace) -> int:
+    options = ImportOptions(
+        targets=tuple(arguments.chat),
+        self_id=arguments.self_id,
+        me=tuple(arguments.me),
+        format=arguments.format,
+        zone=arguments.timezone,
+    )
+    progress = ProgressLine(sys.stderr, time.monotonic)
+    try:
+        report = await import_file(nianlun, arguments.file, options, progress)
+    finally:
+        progress.end()
+    for line in describe(report, nianlun.calendar):
+        _say(line)
+    return 0
+
+
+def _demo(nianlun: Nianlun, arguments: argparse.Namespace) -> int:
+    """Runs in its own database: the real one is not even opened."""
+    home = nianlun.data_dir / FOLDER
+    tour = Tour(get_plugin_config(Config), get_driver().config, home, model=arguments.model)
+    return tour.run(yes=arguments.yes, color=arguments.color)
 
 
 async def _export(nianlun: Nianlun, arguments: argparse.Namespace) -> int:
@@ -109,7 +207,7 @@ async def _write_file(path: Path, rows: AsyncIterator[dict[str, Any]]) -> None:
 
 async def _rollup(nianlun: Nianlun, arguments: argparse.Namespace) -> int:
     only = None if arguments.chat is None else [await chats.resolve(arguments.chat)]
-    reports = await nianlun.jobs.tidy(only)
+    reports = await nianlun.jobs.tidy(only, offline=arguments.offline)
     for chat, report in reports.items():
         counts = f"写了 {report.activities} 条活动、{report.memories} 篇记忆"
         declined = f"，{report.declined} 段没有值得记的" if report.declined else ""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 import os
 import platform
@@ -137,18 +138,25 @@ class Jobs:
         async with self._slots:
             await self._tidy(chat_id, key, by_hand=False)
 
-    async def tidy(self, only: Sequence[ChatKey] | None = None) -> dict[ChatKey, TidyReport]:
-        """Do all owed work now, also of windows that are not due yet, chat after chat."""
+    async def tidy(
+        self, only: Sequence[ChatKey] | None = None, *, offline: bool = False
+    ) -> dict[ChatKey, TidyReport]:
+        """Do all owed work now, also of windows that are not due yet, chat after chat.
+
+        `offline`: without a model, whatever the settings say.
+        """
         reports: dict[ChatKey, TidyReport] = {}
         for chat_id, key, _ in await chats.with_work():
             if self._hears(key) and (only is None or key in only):
-                reports[key] = await self._tidy(chat_id, key, by_hand=True)
+                reports[key] = await self._tidy(chat_id, key, by_hand=True, offline=offline)
         return reports
 
-    async def _tidy(self, chat_id: int, key: ChatKey, *, by_hand: bool) -> TidyReport:
+    async def _tidy(
+        self, chat_id: int, key: ChatKey, *, by_hand: bool, offline: bool = False
+    ) -> TidyReport:
         """By hand: also windows that are not due, and after whoever works on the chat now."""
         try:
-            report = await self._work(chat_id, key, by_hand=by_hand)
+            report = await self._work(chat_id, key, by_hand=by_hand, offline=offline)
         except Exception as error:
             # Without a word in the database it would be tried, and paid for, at every tick.
             await chats.note_failure(chat_id, str(error) or repr(error), self._clock.now())
@@ -162,11 +170,15 @@ class Jobs:
             logger.info(f"{key} 写了 {report.activities} 条活动、{report.memories} 篇记忆")
         return report
 
-    async def _work(self, chat_id: int, key: ChatKey, *, by_hand: bool) -> TidyReport:
+    async def _work(
+        self, chat_id: int, key: ChatKey, *, by_hand: bool, offline: bool
+    ) -> TidyReport:
         async with self._locks[chat_id]:
             chat = await chats.row(key)
             patient = chat is None or chat.failures < _PATIENCE
             upkeep = self._upkeep(chat_id, key, patient=patient)
+            if offline:
+                upkeep = replace(upkeep, writer=upkeep.fallback)
             if not by_hand and not await upkeep.owes(chat_id):
                 if chat is not None and chat.failures:
                     await chats.note_success(chat_id)  # what failed is not owed any more
@@ -178,8 +190,18 @@ class Jobs:
             try:
                 return await upkeep.run(chat_id, everything=by_hand)
             finally:
-                self._held_until.pop(chat_id, None)
-                await asyncio.shield(chats.release(chat_id, _WORK, self._holder))
+                await self.let_go(chat_id)
+
+    async def hold(self, chat_id: int) -> bool:
+        """Keep everybody from noting a chat while it is filled; call again to go on.
+
+        False when somebody works on it now, which does no harm but cuts windows short.
+        """
+        return await self._claim(chat_id)
+
+    async def let_go(self, chat_id: int) -> None:
+        self._held_until.pop(chat_id, None)
+        await asyncio.shield(chats.release(chat_id, _WORK, self._holder))
 
     async def _claim(self, chat_id: int) -> bool:
         """Take or renew the lease; it is renewed well before it can run out, not for every job."""

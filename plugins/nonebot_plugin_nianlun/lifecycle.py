@@ -21,7 +21,7 @@ from .capture.recorder import Recorder
 from .chat.delivery import sending
 from .chat.recall import Recaller
 from .chat.reply import Replier
-from .clock import SystemClock
+from .clock import Clock, SystemClock
 from .commands.gate import CommandWords
 from .config import Config
 from .errors import ChatError
@@ -52,17 +52,19 @@ class Nianlun:
         config: Config,
         data_dir: Path,
         nonebot: NoneBotConfig,
+        clock: Clock | None = None,
     ) -> None:
         """Raises ConfigError or PromptTooSmall when the settings cannot work; opens nothing."""
         settings = config.nianlun
         self.settings = settings
         self.superusers = frozenset(user.removeprefix("onebot:") for user in nonebot.superusers)
         self.members_read = settings.members_read
-        self.clock = SystemClock()
+        self.clock = clock or SystemClock()
         self.calendar = Calendar(settings.timezone, settings.day_starts_at)
         self.character = settings.character or min(nonebot.nickname, default="") or "年轮"
         self._commands = CommandWords(nonebot.command_start, nonebot.nickname)
-        self.path = database.database_path(settings.database_url, settings.data_dir or data_dir)
+        self.data_dir = settings.data_dir or data_dir
+        self.path = database.database_path(settings.database_url, self.data_dir)
         self.recorder = Recorder(self.clock, self.character)
         self.recaller = Recaller(settings, self.character, self.clock, self.calendar)
         self.recaller.check()

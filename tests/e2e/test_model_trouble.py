@@ -136,3 +136,17 @@ async def test_two_rollups_at_once_write_once(new_bot: BotMaker, model: ModelSer
     assert len(of_type(rows, "activity")) == 1
     assert bot.query("SELECT failures, last_error FROM nianlun_chat") == [(0, None)]
     assert [one.returncode for one in done] == [0, 0]
+
+
+async def test_offline_on_request_asks_no_model(new_bot: BotMaker, model: ModelServer) -> None:
+    model.script(helpful_responder)
+    bot = await new_bot({"NIANLUN__ACTIVITY_MESSAGES": "500"}, model=model).start()
+    async with OneBotClient(bot.port) as client:
+        for number in range(12):
+            await client.group_message(f"第 {number} 句，周六去爬山", group_id=1)
+        await wait_stored(bot, "group:1", 12)
+    assert "1 条活动" in await bot.cli_ok("rollup", "--offline")
+    rows = await bot.export("group:1")
+    check_cover(rows)
+    assert {row["writer"] for row in of_type(rows, "activity")} == {"offline"}
+    assert not [r for r in model.requests if calls_for_notes(r)]

@@ -10,7 +10,14 @@ import pytest
 
 from plugins.nonebot_plugin_nianlun.capture.readable import readable
 from plugins.nonebot_plugin_nianlun.errors import Overtaken
-from plugins.nonebot_plugin_nianlun.store import chats, memories, messages, notes, recording
+from plugins.nonebot_plugin_nianlun.store import (
+    chats,
+    memories,
+    messages,
+    notes,
+    recording,
+    usage,
+)
 from plugins.nonebot_plugin_nianlun.store.models import Activity as ActivityRow
 from plugins.nonebot_plugin_nianlun.store.models import Memory as MemoryRow
 from plugins.nonebot_plugin_nianlun.types import (
@@ -20,6 +27,7 @@ from plugins.nonebot_plugin_nianlun.types import (
     Memory,
     Note,
     RollupTask,
+    Usage,
     Window,
     Withdrawal,
 )
@@ -161,7 +169,7 @@ async def test_what_is_being_rewritten_says_nothing_anywhere() -> None:
     await write_day(chat_id, "还是秘密的一天")
     await withdraw(1)
     assert await memories.activities(chat_id, TODAY) == []
-    assert await memories.loose_activities(chat_id) == []
+    assert await memories.loose_activities(chat_id, 100) == []
     assert await memories.memory(chat_id, "day", TODAY) is None
     assert await memories.memories(chat_id, "day", [TODAY]) == []
     assert [a.text for a in await memories.all_activities(chat_id)] == [""]
@@ -194,8 +202,17 @@ async def test_an_activity_of_which_nothing_is_left_is_empty_and_owes_nothing() 
     await notes.replace_activity(chat_id, stale, [], None, LATER)
     (found,) = await memories.activities(chat_id, TODAY)
     assert (found.text, found.key_messages, found.merged) == ("", (), True)
-    assert await memories.loose_activities(chat_id) == []
+    assert await memories.loose_activities(chat_id, 100) == []
     assert await chats.with_work() == []
+
+
+async def test_of_loose_activities_the_newest_are_found() -> None:
+    chat_id = await talk(3)
+    for number in (1, 2, 3):
+        one = await window(chat_id, 1)
+        await notes.store_activity(chat_id, one, note(f"第{number}件"), LATER)
+    found = await memories.loose_activities(chat_id, 2)
+    assert [activity.text for activity in found] == ["第2件", "第3件"]
 
 
 async def test_activities_are_told_in_order_of_time() -> None:
@@ -206,3 +223,12 @@ async def test_activities_are_told_in_order_of_time() -> None:
     found = await memories.activities(chat_id, TODAY)
     assert [(a.number, a.text) for a in found] == [(2, "先"), (1, "后")]
     assert [a.number for a in await memories.all_activities(chat_id)] == [1, 2]
+
+
+async def test_what_was_spent_on_a_day() -> None:
+    chat_id = await talk(1)
+    assert await usage.spent(chat_id, TODAY) == (0, 0)
+    for purpose, ok in (("activity", True), ("activity", False), ("reply", True)):
+        await usage.count(chat_id, TODAY, purpose, "some-model", Usage(100, 10, 5), ok)
+    await usage.count(chat_id, "2026-11-28", "activity", "some-model", Usage(1, 0, 1), True)
+    assert await usage.spent(chat_id, TODAY) == (3, 315)

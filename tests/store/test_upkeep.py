@@ -408,7 +408,7 @@ async def test_a_withdrawn_message_leaves_no_trace(world: World) -> None:
     assert await world.memory("day", "2026-10-29") is not None
     shown = await memories.activities(world.chat_id, "2026-10-28")
     assert SECRET not in repr(shown)
-    assert SECRET not in repr(await memories.loose_activities(world.chat_id))
+    assert SECRET not in repr(await memories.loose_activities(world.chat_id, 100))
     assert SECRET not in repr(await memories.memories(world.chat_id, "month", ["2026-10"]))
     assert SECRET not in repr(await world.export())
 

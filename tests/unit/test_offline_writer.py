@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, time, timedelta
+import itertools
 import re
 from zoneinfo import ZoneInfo
 
@@ -200,7 +201,7 @@ async def test_openings_differ_from_window_to_window() -> None:
         assert note is not None
         openings.append(note.text.split("。")[0])
     assert len(set(openings)) >= 5
-    assert all(a != b for a, b in zip(openings, openings[1:], strict=False))
+    assert all(a != b for a, b in itertools.pairwise(openings))
 
 
 async def test_comfort_goes_to_the_line_that_got_it() -> None:

@@ -17,6 +17,8 @@ _TALK_TOKENS = 300
 """Room that must be left for what was said last."""
 _NOTE_MEMORY_TOKENS = 400
 """Of current memory, as much goes before a note: it is there to connect, not to be retold."""
+_ACTIVITY_TOKENS = 12
+"""The date and time of an activity alone cost more: how many at most fit into a budget."""
 _WEEKDAYS = "一二三四五六日"
 
 
@@ -33,20 +35,21 @@ class Recaller:
         self.persona = load_persona(settings.persona_file, character)
         self._base = f"{self.persona}\n\n{reply_rules()}"
 
-    async def layers(self, chat_id: int) -> Layers:
-        """All years, what is not folded of months and days, and activities not in a day yet."""
+    async def layers(self, chat_id: int, budget: int) -> Layers:
+        """All years, what is not folded of months and days, and activities not in a day yet:
+        of these no more than `budget` tokens could hold."""
         states = await memories.memory_states(chat_id)
         chosen = select(states, self._settings.keep_days, self._settings.keep_months)
         return Layers(
             years=tuple(await memories.memories(chat_id, "year", chosen["year"])),
             months=tuple(await memories.memories(chat_id, "month", chosen["month"])),
             days=tuple(await memories.memories(chat_id, "day", chosen["day"])),
-            activities=tuple(await memories.loose_activities(chat_id)),
+            activities=tuple(await memories.loose_activities(chat_id, budget // _ACTIVITY_TOKENS)),
         )
 
     async def scene(self, chat: ChatKey, chat_id: int) -> Scene:
         """What a writer of notes may know beside its sources."""
-        layers = await self.layers(chat_id)
+        layers = await self.layers(chat_id, _NOTE_MEMORY_TOKENS)
         return Scene(
             chat=chat,
             place=await self.place(chat),
@@ -71,7 +74,7 @@ class Recaller:
         if chat_id is None:
             layers, history = Layers(), []
         else:
-            layers = await self.layers(chat_id)
+            layers = await self.layers(chat_id, self._settings.prompt_budget)
             history = await messages.recent(chat_id, self._settings.history_messages)
         if asked is not None:
             history.append(self._imagined(chat, history, asked))

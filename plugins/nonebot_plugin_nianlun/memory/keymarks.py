@@ -7,7 +7,7 @@ may be copied as it stands, which cites nothing. One form is written back.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 import re
 
 UNKNOWN_ID = 10**18
@@ -60,6 +60,20 @@ def show_key_marks(text: str) -> str:
 def normalise_key_marks(text: str) -> str:
     """`text` with every reference in canonical form and empty ones gone; the rest is untouched."""
     return _MARK.sub(lambda mark: key_mark(_ids(mark)), text)
+
+
+def renumber_key_marks(text: str, number_of: Callable[[int], int | None]) -> str:
+    """`text` with every cited id as `number_of` has it, those left out that it does not have.
+
+    A reference in which nothing changes stays as it is written.
+    """
+
+    def moved(mark: re.Match[str]) -> str:
+        ids = _ids(mark)
+        ours = [number for old in ids if (number := number_of(old)) is not None]
+        return mark[0] if ours == ids else key_mark(ours)
+
+    return _MARK.sub(moved, text)
 
 
 def _numbers(ids: Sequence[int]) -> str:

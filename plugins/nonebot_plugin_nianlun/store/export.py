@@ -10,7 +10,7 @@ from typing import Any
 from ..errors import ChatError
 from ..types import Activity, ChatKey, Memory, MemoryKind
 from . import chats, facts, memories
-from .models import Chat, Gap, Speaker, SpeakerName
+from .models import Chat, FactVersion, Gap, Speaker, SpeakerName
 from .models import Message as MessageRow
 
 _PAGE = 1000
@@ -199,5 +199,12 @@ async def _facts(chat_id: int) -> AsyncIterator[dict[str, Any]]:
             "source": fact.source,
             "due": fact.due,
             "written_at": _utc(fact.written_at),
-            "journal": [{"text": old.text, "written_at": _utc(old.written_at)} for old in earlier],
+            "journal": [_earlier(old) for old in earlier],
         }
+
+
+def _earlier(old: FactVersion) -> dict[str, Any]:
+    line: dict[str, Any] = {"text": old.text, "written_at": _utc(old.written_at)}
+    if old.source is not None:
+        line["source"] = old.source
+    return line

@@ -51,3 +51,8 @@ async def counts(chat_id: int) -> Counts:
         failures=chat.failures,
         paused=chat.paused,
     )
+
+
+async def pending(chat_id: int) -> int:
+    """Messages that no activity covers and that are not skipped."""
+    return await MessageRow.filter(chat_id=chat_id, activity_id=None, skipped=None).count()

@@ -28,11 +28,10 @@ async def _ranges(chat_id: int, activity_ids: Sequence[int]) -> dict[int, list[t
     """The runs of `seq` that each activity covers."""
     ranges: dict[int, list[tuple[int, int]]] = {}
     for part in chunks(activity_ids):
-        query = MessageRow.filter(chat_id=chat_id, activity_id__in=part).order_by(
-            "activity_id", "seq"
-        )
+        # Put in order here: asked for it, SQLite reads the whole chat by `seq` instead.
+        query = MessageRow.filter(chat_id=chat_id, activity_id__in=part)
         pairs = cast("list[tuple[int, int]]", await query.values_list("activity_id", "seq"))
-        for activity_id, seq in pairs:
+        for activity_id, seq in sorted(pairs):
             runs = ranges.setdefault(activity_id, [])
             if runs and runs[-1][1] == seq - 1:
                 runs[-1] = (runs[-1][0], seq)
@@ -91,12 +90,13 @@ async def activities(chat_id: int, date: str) -> list[Activity]:
     return await _with_ranges(chat_id, rows)
 
 
-async def loose_activities(chat_id: int) -> list[Activity]:
-    """Activities that no day memory holds yet, oldest first; without their ranges.
+async def loose_activities(chat_id: int, newest: int) -> list[Activity]:
+    """The newest activities that no day memory holds yet, oldest first; without their ranges.
 
-    Before every reply and note these are wanted as text alone, and a busy day has many.
+    Before every reply and note these are wanted as text alone. A busy day has many, and a chat
+    that was just imported has as many as it has windows.
     """
-    ids = await sql.loose_activities(chat_id)
+    ids = await sql.loose_activities(chat_id, newest)
     rows = await ActivityRow.filter(id__in=ids).order_by("date", "time", "number")
     return _to_activities(rows, {})
 

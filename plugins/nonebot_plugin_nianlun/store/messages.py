@@ -8,8 +8,9 @@ from typing import cast
 from tortoise.expressions import Q
 
 from ..types import ME, Message, SkipReason, Source, Via
+from . import sql
 from .database import transactional
-from .keys import chunks, short_id
+from .keys import short_id
 from .models import Activity
 from .models import Message as MessageRow
 
@@ -39,8 +40,9 @@ async def pending(chat_id: int, limit: int) -> list[Message]:
 async def of_activity(chat_id: int, number: int) -> list[Message]:
     """The messages of an activity's window, withdrawn ones left out, in event order."""
     activity = await Activity.get(chat_id=chat_id, number=number)
-    query = MessageRow.filter(chat_id=chat_id, activity_id=activity.id, withdrawn_at=None)
-    return [to_message(row) for row in await query.order_by("time", "seq")]
+    # Put in order here: asked for it, SQLite reads the whole chat by time instead.
+    rows = await MessageRow.filter(chat_id=chat_id, activity_id=activity.id, withdrawn_at=None)
+    return [to_message(row) for row in sorted(rows, key=lambda row: (row.time, row.seq))]
 
 
 async def recent(chat_id: int, limit: int) -> list[Message]:
@@ -64,7 +66,4 @@ async def is_mine(chat_id: int, message_id: str) -> bool:
 @transactional
 async def skip(chat_id: int, seqs: Sequence[int], reason: SkipReason) -> None:
     """Say of pending messages why no note covers them."""
-    for part in chunks(seqs):
-        await MessageRow.filter(
-            chat_id=chat_id, seq__in=part, activity_id=None, skipped=None
-        ).update(skipped=reason)
+    await sql.change_pending(chat_id, seqs, "skipped", reason)

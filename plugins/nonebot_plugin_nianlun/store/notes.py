@@ -14,9 +14,8 @@ from tortoise.expressions import F
 
 from ..errors import Overtaken
 from ..types import Activity, Memory, MemoryKind, Note, RollupTask, Window
-from . import facts
+from . import facts, sql
 from .database import transactional
-from .keys import chunks
 from .models import Activity as ActivityRow
 from .models import Chat, NoteVersion
 from .models import Memory as MemoryRow
@@ -49,12 +48,7 @@ async def store_activity(chat_id: int, window: Window, note: Note, now: datetime
         merged=False,
         stale=False,
     )
-    taken = 0
-    for part in chunks(seqs):
-        taken += await MessageRow.filter(
-            chat_id=chat_id, seq__in=part, activity_id=None, skipped=None
-        ).update(activity_id=row.id)
-    if taken != len(seqs):
+    if await sql.change_pending(chat_id, seqs, "activity_id", row.id) != len(seqs):
         raise Overtaken
     await facts.store(chat_id, note.facts, now)
     return number

@@ -120,14 +120,14 @@ async def _rows(
     new = list(fresh.values())
     await speakers.note_names(chat.id, new)
     names = await speakers.names_for_mentions(chat.id, new, character)
-    replies = await _reply_targets(chat.id, new)
+    replies = await reply_targets(chat.id, new)
     await _note_chat_name(chat.id, chat.name, new)
     rows: list[list[Any]] = []
     for seq, (key, message) in enumerate(fresh.items(), first):
         text = readable(message.segments, names)
         masked_at = withdrawals.masked_at(withdrawn, chat.id, message)
         reply_to = replies.get(short_id(message.reply_to_id or ""))
-        rows.append(_row(chat.id, seq, key, message, text, masked_at, reply_to))
+        rows.append(message_row(chat.id, seq, key, message, text, masked_at, reply_to))
         if message.message_id is not None:
             replies[short_id(message.message_id)] = seq
     return rows
@@ -147,7 +147,7 @@ def _keyed(messages: Iterable[Incoming]) -> dict[str, Incoming]:
     return keyed
 
 
-def _row(
+def message_row(
     chat_id: int,
     seq: int,
     key: str,
@@ -192,7 +192,8 @@ async def _note_chat_name(chat_id: int, known: str | None, messages: Sequence[In
         await Chat.filter(id=chat_id).update(name=newest)
 
 
-async def _reply_targets(chat_id: int, messages: Iterable[Incoming]) -> dict[str, int]:
+async def reply_targets(chat_id: int, messages: Iterable[Incoming]) -> dict[str, int]:
+    """The stored messages that these answer, by the platform's id."""
     ids = list({short_id(m.reply_to_id) for m in messages if m.reply_to_id is not None})
     found: dict[str, int] = {}
     for part in chunks(ids):

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from hashlib import sha256
 from typing import cast
 import unicodedata
 
+from tortoise.expressions import F
+
 from ..types import Incoming
+from . import sql
+from .database import transactional
 from .keys import chunks
-from .models import Speaker, SpeakerName
+from .models import Chat, Speaker, SpeakerName
+from .records import Person
 
 _CACHED = 4096
 _shown: dict[tuple[int, str], str] = {}
@@ -60,6 +66,67 @@ async def _note_name(chat_id: int, message: Incoming) -> None:
         ],
         ignore_conflicts=True,
     )
+
+
+async def register(chat_id: int, people: Sequence[tuple[str, str, datetime]]) -> None:
+    """Put on record who (by user id) was called what and when, as an export tells it.
+
+    Whoever is known keeps the name that is shown; see `settle_names`.
+    """
+    if not people:
+        return
+    await Speaker.bulk_create(
+        [
+            Speaker(chat_id=chat_id, user_id=user_id, name=name, named_at=at)
+            for user_id, name, at in people
+        ],
+        ignore_conflicts=True,
+    )
+    await SpeakerName.bulk_create(
+        [
+            SpeakerName(
+                chat_id=chat_id,
+                user_id=user_id,
+                name=name,
+                name_key=name_key(name),
+                first_seen=at,
+            )
+            for user_id, name, at in people
+        ],
+        ignore_conflicts=True,
+    )
+
+
+async def restore(chat_id: int, person: Person, at: datetime) -> None:
+    """Put somebody on record as an export of that time knows them; runs inside a transaction."""
+    speaker = Speaker(
+        chat_id=chat_id,
+        user_id=person.user_id,
+        name=person.name,
+        named_at=at,
+        opted_out_at=at if person.opted_out else None,
+    )
+    await Speaker.bulk_create([speaker], ignore_conflicts=True)
+    await register(chat_id, [(person.user_id, name, at) for name in person.names])
+
+
+@transactional
+async def settle_names(chat_id: int, newest: Mapping[str, tuple[datetime, str]]) -> None:
+    """Show these people (by user id) by the name they had then, unless they spoke later."""
+    await Chat.filter(id=chat_id).update(last_seq=F("last_seq"))
+    changed: list[str] = []
+    for part in chunks(list(newest)):
+        for speaker in await Speaker.filter(chat_id=chat_id, user_id__in=part):
+            at, name = newest[speaker.user_id]
+            if name != speaker.name and speaker.named_at < at:
+                changed.append(speaker.user_id)
+    # The time of a shown name is that of its first message; what counts here is the last one.
+    last_heard = await sql.last_heard(chat_id) if changed else {}
+    for user_id in changed:
+        at, name = newest[user_id]
+        if user_id not in last_heard or datetime.fromisoformat(last_heard[user_id]) <= at:
+            query = Speaker.filter(chat_id=chat_id, user_id=user_id)
+            await query.update(name=name, named_at=at)
 
 
 async def names_for_mentions(

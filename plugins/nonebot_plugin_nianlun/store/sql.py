@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, Literal
 
 from tortoise.connection import get_connection
+
+from .keys import chunks
 
 SCHEMA_OBJECTS = (
     # All three are looked for every few seconds and are few among very many. The conditions
@@ -33,6 +35,21 @@ _WITHDRAWALS = (
     'SELECT "chat_id", "message_id", "user_id", "begins" FROM "nianlun_exclusion"'
     ' WHERE "reason" = \'withdrawn\' AND ("chat_id", "message_id") IN (VALUES {pairs})'
 )
+_WITHIN = """
+WITH span (first, after) AS (VALUES {pairs})
+SELECT m.seq, m.dedup_key, m.time, m.user_id, m.name, m.text, m.withdrawn_at IS NOT NULL
+FROM span CROSS JOIN nianlun_message m
+WHERE m.chat_id = ? AND m.time >= span.first AND m.time < span.after
+"""
+_SENT = "AND m.user_id = 'me' AND m.source = 'sent'"
+_LAST_HEARD = (
+    "SELECT user_id, MAX(time) AS time FROM nianlun_message WHERE chat_id = ? GROUP BY user_id"
+)
+_COVERED = """
+SELECT activity_id, skipped, withdrawn_at IS NOT NULL AS withdrawn, COUNT(*) AS messages
+FROM nianlun_message WHERE chat_id = ? AND seq BETWEEN ? AND ?
+GROUP BY activity_id, skipped, withdrawn
+"""
 _PAIRS = 250
 _CHATS_WITH_WORK = """
 SELECT chat_id FROM nianlun_message WHERE activity_id IS NULL AND skipped IS NULL
@@ -41,7 +58,16 @@ UNION SELECT chat_id FROM nianlun_activity WHERE stale = 1
 UNION SELECT chat_id FROM nianlun_memory
     WHERE closed = 0 OR stale = 1 OR (merged = 0 AND kind <> 'year')
 """
-_LOOSE_ACTIVITIES = "SELECT id FROM nianlun_activity WHERE chat_id = ? AND merged = 0 AND stale = 0"
+# The sign keeps SQLite from the index of `activity_id`, in which everything that is pending
+# has one value: after an import it would be read through for every window.
+_CHANGE_PENDING = (
+    'UPDATE "nianlun_message" SET "{column}" = ? WHERE "chat_id" = ? AND "seq" IN ({marks})'
+    ' AND +"activity_id" IS NULL AND "skipped" IS NULL'
+)
+_LOOSE_ACTIVITIES = """
+SELECT id FROM nianlun_activity WHERE chat_id = ? AND merged = 0 AND stale = 0
+    ORDER BY date DESC, time DESC, number DESC LIMIT ?
+"""
 _STALE_ACTIVITIES = "SELECT id FROM nianlun_activity WHERE chat_id = ? AND stale = 1"
 _OPEN_DATES = """
 SELECT date FROM nianlun_activity WHERE chat_id = ? AND merged = 0
@@ -82,13 +108,58 @@ async def _of_pairs(query: str, pairs: Sequence[tuple[int, str]]) -> list[dict[s
     return rows
 
 
+async def messages_within(
+    chat_id: int, spans: Sequence[tuple[str, str]], *, sent: bool
+) -> list[tuple[int, str, str, str, str, str, bool]]:
+    """Messages of these spans of time: seq, key, time, user id, name, text, whether withdrawn.
+
+    A span is its first moment and the one after it, as the time column is written; with `sent`
+    only what our own calls sent. In order of seq.
+    """
+    found: list[tuple[int, str, str, str, str, str, bool]] = []
+    for start in range(0, len(spans), _PAIRS):
+        part = spans[start : start + _PAIRS]
+        query = _WITHIN.format(pairs=",".join(["(?,?)"] * len(part))) + (_SENT if sent else "")
+        rows = await _rows(query, *chain.from_iterable(part), chat_id)
+        found += [(*values, bool(masked)) for *values, masked in map(dict.values, rows)]
+    return sorted(found)
+
+
+async def covered(
+    chat_id: int, first: int, last: int
+) -> list[tuple[int | None, str | None, bool, int]]:
+    """How many messages from `first` to `last` there are by activity row, skip reason, mask."""
+    rows = await _rows(_COVERED, chat_id, first, last)
+    return [
+        (row["activity_id"], row["skipped"], bool(row["withdrawn"]), row["messages"])
+        for row in rows
+    ]
+
+
+async def last_heard(chat_id: int) -> dict[str, str]:
+    """When each speaker of a chat said something last. Reads the whole chat."""
+    return {row["user_id"]: row["time"] for row in await _rows(_LAST_HEARD, chat_id)}
+
+
+async def change_pending(
+    chat_id: int, seqs: Sequence[int], column: Literal["activity_id", "skipped"], value: object
+) -> int:
+    """Say of pending messages what covers them; returns of how many that was to be said."""
+    changed = 0
+    for part in chunks(seqs):
+        query = _CHANGE_PENDING.format(column=column, marks=",".join("?" * len(part)))
+        values = [value, chat_id, *part]
+        changed += (await get_connection("default").execute_query(query, values))[0]
+    return changed
+
+
 async def chats_with_work() -> list[int]:
     """Row ids of chats that may owe something; exact enough to leave quiet chats alone."""
     return [row["chat_id"] for row in await _rows(_CHATS_WITH_WORK)]
 
 
-async def loose_activities(chat_id: int) -> list[int]:
-    return [row["id"] for row in await _rows(_LOOSE_ACTIVITIES, chat_id)]
+async def loose_activities(chat_id: int, newest: int) -> list[int]:
+    return [row["id"] for row in await _rows(_LOOSE_ACTIVITIES, chat_id, newest)]
 
 
 async def stale_activities(chat_id: int) -> list[int]:

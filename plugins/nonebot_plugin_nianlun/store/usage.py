@@ -45,3 +45,11 @@ async def tokens(chat_id: int, date: str, *, replies: bool) -> int:
         asked=Sum("prompt_tokens"), answered=Sum("completion_tokens")
     ).values("asked", "answered")
     return sum((row["asked"] or 0) + (row["answered"] or 0) for row in rows)
+
+
+async def spent(chat_id: int, date: str) -> tuple[int, int]:
+    """Calls and tokens of a day, replies included."""
+    query = UsageCount.filter(chat_id=chat_id, date=date)
+    rows = await query.values("calls", "prompt_tokens", "completion_tokens")
+    tokens = sum(row["prompt_tokens"] + row["completion_tokens"] for row in rows)
+    return sum(row["calls"] for row in rows), tokens

@@ -74,6 +74,14 @@ async def withdraw(chat_id: int, notice: Withdrawal) -> None:
         await _mask(chat_id, row, notice.time)
 
 
+async def mask(chat_id: int, seq: int, at: datetime) -> None:
+    """Mask a message of which it is known otherwise that it was taken back.
+
+    Runs inside the caller's transaction.
+    """
+    await _mask(chat_id, await MessageRow.get(chat_id=chat_id, seq=seq), at)
+
+
 async def _mask(chat_id: int, row: MessageRow, at: datetime) -> None:
     changes: dict[str, Any] = {"text": "", "segments": "[]", "withdrawn_at": at}
     if row.activity_id is None:

@@ -1,0 +1,131 @@
+"""The import of a file: read it once to see that it can be read, then store it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+import os
+from pathlib import Path
+from typing import BinaryIO
+from zoneinfo import ZoneInfo
+
+from ..errors import ImportFileError
+from ..lifecycle import Nianlun
+from ..store import chats
+from .formats import AUTO
+from .formats import choose as choose_reader
+from .found import Found, FoundChat, FoundMessage, Reader, Unreadable
+from .intake import Intake
+from .places import Known, Target, choose, me
+from .progress import Progress
+from .records import FIRST_YEAR, LAST_YEAR
+from .report import ImportReport
+from .survey import Survey
+
+_LOOK_EVERY = 2000
+
+ShowProgress = Callable[[Progress], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOptions:
+    """What the command line offers."""
+
+    targets: tuple[Target, ...] = ()
+    self_id: str | None = None
+    me: tuple[str, ...] = ()
+    format: str = AUTO
+    zone: ZoneInfo | None = None
+    """For formats that write local time; None: the bot's own."""
+
+
+def _nothing(progress: Progress) -> None:
+    pass
+
+
+async def import_file(
+    nianlun: Nianlun,
+    path: Path,
+    options: ImportOptions | None = None,
+    progress: ShowProgress = _nothing,
+) -> ImportReport:
+    """Bring a chat export into the open store.
+
+    Raises ImportFileError when the file cannot be read and ChatError when it is not clear where
+    it belongs: then nothing is stored. Raises StoreError when the database stops taking it;
+    what is stored by then stays, and the same import again does the rest.
+    """
+    options = options or ImportOptions()
+    try:
+        with path.open("rb") as file:
+            return await _Run(nianlun, path, file, options, progress).run()
+    except OSError as error:
+        raise ImportFileError(f"读不了 {path}：{error.strerror or error}") from error
+
+
+class _Run:
+    """One import."""
+
+    def __init__(
+        self,
+        nianlun: Nianlun,
+        path: Path,
+        file: BinaryIO,
+        options: ImportOptions,
+        progress: ShowProgress,
+    ) -> None:
+        self._nianlun = nianlun
+        self._path = path
+        self._file = file
+        self._options = options
+        self._progress = progress
+        self._zone = options.zone or nianlun.settings.timezone
+        self._size = os.fstat(file.fileno()).st_size
+
+    async def run(self) -> ImportReport:
+        reader = choose_reader(self._options.format, self._file)
+        survey = self._survey(reader)
+        known = [Known(chats.key_of(row), row.name) for row in await chats.everyone()]
+        keys = choose(survey, self._options.targets, self._options.self_id, known)
+        mine = me(survey, self._options.me)
+        report = ImportReport(reader.title)
+        places = iter(zip(survey.chats, keys, strict=True))
+        intake: Intake | None = None
+        for found in self._read(reader, "store"):
+            if isinstance(found, FoundChat):
+                if intake is not None:
+                    await intake.finish()
+                intake = Intake(self._nianlun, *next(places), mine, report)
+            elif intake is not None:
+                await intake.take(found)
+        if intake is not None:
+            await intake.finish()
+        report.unreadable.sort(key=lambda one: one.line)
+        return report
+
+    def _survey(self, reader: Reader) -> Survey:
+        """Read the whole file; whatever is wrong with it as a whole is raised here."""
+        before = os.fstat(self._file.fileno())
+        survey = Survey()
+        for found in self._read(reader, "check"):
+            survey.take(found)
+        if not survey.chats:
+            raise ImportFileError(f"{self._path} 里没有聊天记录")
+        after = os.fstat(self._file.fileno())
+        if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+            raise ImportFileError(f"{self._path} 还在变，等它写完再导入")
+        return survey
+
+    def _read(self, reader: Reader, phase: str) -> Iterator[Found]:
+        self._file.seek(0)
+        messages = 0
+        for found in reader.read(self._file, self._zone):
+            if isinstance(found, FoundMessage):
+                if not FIRST_YEAR <= found.time.year <= LAST_YEAR:
+                    yield Unreadable(found.line, f"时间 {found.time:%Y-%m-%d} 不可能")
+                    continue
+                messages += 1
+                if messages % _LOOK_EVERY == 0:
+                    self._progress(Progress(phase, self._file.tell(), self._size, messages))
+            yield found
+        self._progress(Progress(phase, self._size, self._size, messages))

@@ -1,0 +1,69 @@
+"""Facts of an export, brought back: the newest text is what is true, the others its journal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .models import Fact, FactVersion
+from .records import FactText, KnownFact
+
+
+async def restore(chat_id: int, fact: KnownFact) -> bool:
+    """Add a fact, or to the one that is here the texts that it has not; True when it is new.
+
+    Sources are short ids of this chat. Runs inside the caller's transaction.
+    """
+    texts = [*fact.journal, fact.text]
+    row = await _find(chat_id, fact)
+    if row is None:
+        await _create(chat_id, fact)
+        return True
+    stored = await FactVersion.filter(fact_id=row.id).order_by("id")
+    known = [FactText(old.text, old.written_at, old.source) for old in stored]
+    known.append(FactText(row.text, row.written_at, row.source))
+    seen = {(text.text, text.written_at) for text in known}
+    new = [text for text in texts if (text.text, text.written_at) not in seen]
+    if not new:
+        return False
+    # Sorting is stable: of two texts of one moment the one that is here stays true.
+    *journal, newest = sorted([*new, *known], key=lambda text: text.written_at)
+    await FactVersion.filter(fact_id=row.id).delete()
+    await _write_journal(chat_id, row.id, journal)
+    due = fact.due if newest in new else row.due
+    await Fact.filter(id=row.id).update(
+        text=newest.text, source=newest.source, written_at=newest.written_at, due=due
+    )
+    return False
+
+
+async def _find(chat_id: int, fact: KnownFact) -> Fact | None:
+    query = Fact.filter(chat_id=chat_id, owner=fact.owner, category=fact.category, name=fact.name)
+    if fact.name is None:  # a note: nothing but its text tells it from others
+        query = query.filter(text=fact.text.text, written_at=fact.text.written_at)
+    return await query.first()
+
+
+async def _create(chat_id: int, fact: KnownFact) -> None:
+    row = await Fact.create(
+        chat_id=chat_id,
+        owner=fact.owner,
+        category=fact.category,
+        name=fact.name,
+        text=fact.text.text,
+        source=fact.text.source,
+        due=fact.due,
+        created_at=min(text.written_at for text in (*fact.journal, fact.text)),
+        written_at=fact.text.written_at,
+    )
+    await _write_journal(chat_id, row.id, fact.journal)
+
+
+async def _write_journal(chat_id: int, fact_id: int, texts: Sequence[FactText]) -> None:
+    for text in texts:
+        await FactVersion.create(
+            chat_id=chat_id,
+            fact_id=fact_id,
+            text=text.text,
+            source=text.source,
+            written_at=text.written_at,
+        )

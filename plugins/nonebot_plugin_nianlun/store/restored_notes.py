@@ -1,0 +1,279 @@
+"""Activities, days, months and years of an export, brought back with their numbers moved.
+
+What is there already stays as it is; the file's text is then kept beside it as an earlier one.
+A text that was built on a message which is withdrawn here is not brought back: it is written
+anew from what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import date, timedelta
+import json
+
+from tortoise.expressions import Q
+
+from ..memory.calendar import Calendar
+from ..memory.keymarks import find_key_messages, renumber_key_marks
+from ..types import Activity, Memory, MemoryKind
+from . import sql
+from .keys import chunks
+from .models import Activity as ActivityRow
+from .models import Memory as MemoryRow
+from .models import Message as MessageRow
+from .models import NoteVersion
+from .numbers import Cover, Numbers, next_number
+from .records import Refused, Remembered, Version
+
+_MAY_BE_NOTED = (None, "withdrawn", "empty", "declined", "refused")
+"""Skip reasons of messages that a note of the file may cover: nobody wanted them left out."""
+
+Runs = Sequence[tuple[int, int]]
+
+
+class NoteRestorer:
+    """Stores the notes of one chat of a file, lower layers first, as an export has them.
+
+    Its methods run inside the caller's transaction and raise Refused before they store anything.
+    """
+
+    def __init__(
+        self, chat_id: int, seqs: Numbers, cover: Cover, taken_back: set[int], calendar: Calendar
+    ) -> None:
+        self._chat_id = chat_id
+        self._seqs = seqs
+        self._cover = cover
+        self._taken_back = taken_back
+        self._calendar = calendar
+        self._numbers = Numbers()
+        """Of activities."""
+        self._periods: set[str] = set()
+        self._tainted: set[int | str] = set()
+        """What holds words that are withdrawn: activities by their number in the file, periods."""
+        self.last = 0
+        """The highest number of an activity in the chat."""
+        self.new = 0
+
+    async def activity(self, theirs: Activity) -> None:
+        if theirs.number <= self._numbers.highest:
+            raise Refused(f"活动编号 {theirs.number} 没有比前面的大")
+        runs = self._window(theirs)
+        keys = self._keys(theirs.key_messages)
+        tainted = bool(self._taken_back) and any(
+            seq in self._taken_back for first, last in runs for seq in range(first, last + 1)
+        )
+        text = "" if tainted else self._moved(theirs.text)
+        row, free, left = await self._state(theirs, runs, text)
+        if row is None and runs and not free:
+            raise Refused("包含的消息在这里都已经标为不记")
+        if row is None:
+            stale = tainted or (not text and left > 0)
+            row = await self._create_activity(theirs, runs, text, keys, stale=stale)
+        elif text and row.text != text and not row.stale:
+            version = Version(0, theirs.text, theirs.writer, theirs.written_at)
+            row.version += await self._keep("activity", str(row.number), row, [version], [])
+            await ActivityRow.filter(id=row.id).update(version=row.version)
+        self._numbers.add(theirs.number, row.number)
+        for run in theirs.ranges:
+            self._cover.add(*run)
+        if tainted or row.stale:
+            self._tainted.add(theirs.number)
+
+    def _window(self, theirs: Activity) -> list[tuple[int, int]]:
+        """The runs of `seq` here that the window covers."""
+        found: list[tuple[int, int]] = []
+        for first, last in theirs.ranges:
+            spans = self._seqs.spans(first, last)
+            if spans is None:
+                raise Refused(f"包含的消息 {first} 到 {last} 不都在文件里")
+            if not self._cover.is_free(first, last):
+                raise Refused(f"包含的消息 {first} 到 {last} 已经在另一段里")
+            found += spans
+        return found
+
+    def _keys(self, theirs: Iterable[int]) -> list[int]:
+        keys = self._seqs.all(theirs)
+        if keys is None:
+            raise Refused("关键消息不都在文件里")
+        return keys
+
+    def _moved(self, text: str) -> str:
+        return renumber_key_marks(text, self._seqs.get)
+
+    async def _state(
+        self, theirs: Activity, runs: Runs, text: str
+    ) -> tuple[ActivityRow | None, int, int]:
+        """The activity if it is here; messages that a note may cover; those of them with words."""
+        if not runs:
+            here = ActivityRow.filter(chat_id=self._chat_id, date=theirs.date, origin=theirs.origin)
+            return await here.filter(time=theirs.time, text=text).first(), 0, 0
+        holders: dict[int, int] = {}
+        free = left = 0
+        for first, last in runs:
+            for holder, skipped, masked, count in await sql.covered(self._chat_id, first, last):
+                if holder is not None:
+                    holders[holder] = holders.get(holder, 0) + count
+                elif skipped in _MAY_BE_NOTED:
+                    free += count
+                    left += 0 if masked else count
+        if not holders:
+            return None, free, left
+        return await ActivityRow.get(id=max(holders, key=lambda id_: holders[id_])), free, left
+
+    async def _create_activity(
+        self, theirs: Activity, runs: Runs, text: str, keys: list[int], *, stale: bool
+    ) -> ActivityRow:
+        self.last = next_number(self.last, theirs.number)
+        self.new += 1
+        row = await ActivityRow.create(
+            chat_id=self._chat_id,
+            number=self.last,
+            date=theirs.date,
+            from_seq=min((first for first, _ in runs), default=None),
+            to_seq=max((last for _, last in runs), default=None),
+            text=text,
+            key_messages=json.dumps(keys if text else []),
+            origin=theirs.origin,
+            owner=theirs.owner,
+            time=theirs.time,
+            version=1,
+            writer=theirs.writer,
+            written_at=theirs.written_at,
+            merged=not text and not stale,
+            stale=stale,
+        )
+        may_be_noted = Q(skipped=None) | Q(skipped__in=_MAY_BE_NOTED[1:])
+        for first, last in runs:
+            window = MessageRow.filter(may_be_noted, chat_id=self._chat_id, activity_id=None)
+            await window.filter(seq__gte=first, seq__lte=last).update(
+                activity_id=row.id, skipped=None
+            )
+        return row
+
+    async def remembered(self, theirs: Remembered) -> None:
+        memory = theirs.memory
+        if memory.period in self._periods:
+            raise Refused(f"{memory.period} 在文件里有两次")
+        sources = self._sources(memory)
+        keys = self._keys(memory.key_messages)
+        refs = [int(ref) if memory.kind == "day" else ref for ref in memory.sources]
+        tainted = not memory.text or any(ref in self._tainted for ref in refs)
+        row = await MemoryRow.get_or_none(
+            chat_id=self._chat_id, kind=memory.kind, period=memory.period
+        )
+        if row is None:
+            row = await self._create_memory(theirs, sources, keys, tainted=tainted)
+            await self._mark_merged(memory, sources)
+        else:
+            await self._add_to(row, theirs, sources, tainted=tainted)
+        self._periods.add(memory.period)
+        if tainted or row.stale:
+            self._tainted.add(memory.period)
+
+    async def _add_to(
+        self, row: MemoryRow, theirs: Remembered, sources: list[str], *, tainted: bool
+    ) -> None:
+        """What is here keeps its text; what the file adds to it is earlier texts."""
+        memory = theirs.memory
+        if row.text == self._moved(memory.text):
+            await self._mark_merged(memory, sources)
+        if not (tainted or row.stale):
+            now = Version(0, memory.text, memory.writer, memory.written_at)
+            added = await self._keep(row.kind, row.period, row, [*theirs.versions, now], sources)
+            await MemoryRow.filter(id=row.id).update(version=row.version + added)
+
+    def _sources(self, memory: Memory) -> list[str]:
+        """The sources as they are called here. A text that is written anew needs none."""
+        if memory.kind == "day":
+            ours = [self._numbers.get(int(ref)) for ref in memory.sources]
+            found = {ref: str(n) for ref, n in zip(memory.sources, ours, strict=True) if n}
+        else:
+            found = {ref: ref for ref in memory.sources if ref in self._periods}
+        missing = [ref for ref in memory.sources if ref not in found]
+        if memory.text and missing:
+            raise Refused(f"它的来源 {missing[0]} 不在文件里，或者没能导入")
+        return list(dict.fromkeys(found.values()))
+
+    async def _create_memory(
+        self, theirs: Remembered, sources: list[str], keys: list[int], *, tainted: bool
+    ) -> MemoryRow:
+        memory = theirs.memory
+        self.new += 1
+        texts = [("" if tainted else self._moved(v.text), v) for v in theirs.versions]
+        await NoteVersion.bulk_create(
+            self._version(memory.kind, memory.period, old.version, text, old, sources)
+            for text, old in texts
+        )
+        return await MemoryRow.create(
+            chat_id=self._chat_id,
+            kind=memory.kind,
+            period=memory.period,
+            text="" if tainted else self._moved(memory.text),
+            key_messages=json.dumps([] if tainted else keys),
+            sources=json.dumps(sources),
+            version=memory.version,
+            writer=memory.writer,
+            written_at=memory.written_at,
+            # Whatever was written once a period was over was written to close it.
+            closed=memory.written_at >= self._calendar.start_of(_after(memory.period)),
+            merged=False,
+            stale=tainted,
+        )
+
+    def _version(
+        self, kind: str, ref: str, number: int, text: str, old: Version, sources: Sequence[str]
+    ) -> NoteVersion:
+        """An earlier text; should one of its sources be withdrawn, it is found by them."""
+        return NoteVersion(
+            chat_id=self._chat_id,
+            kind=kind,
+            ref=ref,
+            version=number,
+            text=text,
+            key_messages=json.dumps(find_key_messages(text)),
+            sources=json.dumps(list(sources)),
+            writer=old.writer,
+            written_at=old.written_at,
+            blanked=not text,
+        )
+
+    async def _keep(
+        self,
+        kind: str,
+        ref: str,
+        row: ActivityRow | MemoryRow,
+        texts: Iterable[Version],
+        sources: Sequence[str],
+    ) -> int:
+        """Keep the file's texts that are not here as earlier ones; returns how many."""
+        earlier = await NoteVersion.filter(chat_id=self._chat_id, kind=kind, ref=ref)
+        known = {(old.text, old.writer, old.written_at) for old in earlier}
+        known.add((row.text, row.writer, row.written_at))
+        blanked = any(old.blanked for old in earlier)
+        number = row.version
+        for old in texts:
+            text = self._moved(old.text)
+            if not text or blanked or (text, old.writer, old.written_at) in known:
+                continue
+            await self._version(kind, ref, number, text, old, sources).save()
+            number += 1
+        return number - row.version
+
+    async def _mark_merged(self, memory: Memory, sources: Sequence[str]) -> None:
+        """The sources are in this text, unless they were written after it."""
+        lower: MemoryKind = "day" if memory.kind == "month" else "month"
+        before = {"chat_id": self._chat_id, "written_at__lte": memory.written_at, "stale": False}
+        for part in chunks(sources):
+            if memory.kind == "day":
+                query = ActivityRow.filter(**before, number__in=list(map(int, part)))
+            else:
+                query = MemoryRow.filter(**before, kind=lower, period__in=list(part))
+            await query.update(merged=True)
+
+
+def _after(period: str) -> date:
+    """The first day after a day, month or year."""
+    year, month, day = (int(part) for part in f"{period}-00-00".split("-")[:3])
+    if day:
+        return date(year, month, day) + timedelta(days=1)
+    return date(year + month // 12, month % 12 + 1, 1) if month else date(year + 1, 1, 1)

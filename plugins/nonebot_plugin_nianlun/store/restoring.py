@@ -1,0 +1,142 @@
+"""Restoring: what our own export holds beside messages comes back, as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from tortoise.expressions import Q
+
+from ..memory.calendar import Calendar
+from ..types import Activity, ChatKey
+from . import chats, restored_facts, speakers, sql
+from .database import transactional
+from .importing import Importer, Stored
+from .models import Chat, Gap
+from .models import Message as MessageRow
+from .numbers import Cover
+from .records import (
+    ChatSettings,
+    FactText,
+    GapSpan,
+    KnownFact,
+    Person,
+    Record,
+    Refused,
+    Remembered,
+    SkippedRun,
+)
+from .restored_notes import NoteRestorer
+
+
+async def create_chat(
+    key: ChatKey, settings: ChatSettings, timezone: str | None, now: datetime
+) -> None:
+    """Create the chat with the settings of its export; one that exists keeps its own."""
+    chat = Chat(
+        self_id=key.self_id,
+        kind=key.kind,
+        peer_id=key.peer_id,
+        paused=settings.paused,
+        muted=settings.muted,
+        persona=settings.persona,
+        daily_token_limit=settings.daily_token_limit,
+        timezone=timezone,
+        created_at=now,
+    )
+    if await chats.row(key) is None:
+        await Chat.bulk_create([chat], ignore_conflicts=True)
+
+
+class Restorer:
+    """Brings what an export says of one chat into the store, in the order of the file."""
+
+    def __init__(self, importer: Importer, calendar: Calendar, exported_at: datetime) -> None:
+        """`calendar` is that of the export: it tells what was over when it was written."""
+        self._importer = importer
+        self._chat_id = importer.chat_id
+        self._seqs = importer.numbers
+        self._exported_at = exported_at
+        self._cover = Cover()
+        self._taken_back: set[int] = set()
+        self._notes = NoteRestorer(
+            self._chat_id, self._seqs, self._cover, self._taken_back, calendar
+        )
+        self._facts = 0
+
+    @property
+    def new(self) -> int:
+        """Notes and facts that were not here before."""
+        return self._notes.new + self._facts
+
+    def note_messages(self, stored: Stored) -> None:
+        """Take in what became of messages, before anything that is built on them."""
+        self._taken_back.update(stored.taken_back)
+
+    @transactional
+    async def store(self, records: Sequence[Record]) -> list[tuple[int, str]]:
+        """Store the records in one transaction.
+
+        Returns the place and the fault of those whose references do not hold: nothing of such
+        a record is stored.
+        """
+        await sql.move_last_seqs({self._chat_id: 0})
+        chat = await Chat.get(id=self._chat_id).only("id", "last_activity")
+        self._notes.last = chat.last_activity
+        refused: list[tuple[int, str]] = []
+        for index, record in enumerate(records):
+            try:
+                await self._store(record)
+            except Refused as fault:
+                refused.append((index, str(fault)))
+        if self._notes.last != chat.last_activity:
+            await Chat.filter(id=chat.id).update(last_activity=self._notes.last)
+        return refused
+
+    async def _store(self, record: Record) -> None:
+        if isinstance(record, Person):
+            await speakers.restore(self._chat_id, record, self._exported_at)
+            self._importer.note_name(record.user_id, record.name, self._exported_at)
+        elif isinstance(record, Activity):
+            await self._notes.activity(record)
+        elif isinstance(record, SkippedRun):
+            await self._skip(record)
+        elif isinstance(record, GapSpan):
+            span = {"chat_id": self._chat_id, "begins": record.begins, "ends": record.ends}
+            if not await Gap.filter(**span).exists():
+                await Gap.create(**span)
+        elif isinstance(record, Remembered):
+            await self._notes.remembered(record)
+        else:
+            await self._fact(record)
+
+    async def _skip(self, run: SkippedRun) -> None:
+        spans = self._seqs.spans(run.first, run.last)
+        if spans is None:
+            raise Refused(f"消息 {run.first} 到 {run.last} 不都在文件里")
+        if not self._cover.is_free(run.first, run.last):
+            raise Refused(f"消息 {run.first} 到 {run.last} 已经在另一段里")
+        self._cover.add(run.first, run.last)
+        for first, last in spans:
+            unsaid = Q(skipped=None) | Q(skipped="empty")
+            pending = MessageRow.filter(unsaid, chat_id=self._chat_id, activity_id=None)
+            await pending.filter(seq__gte=first, seq__lte=last).update(skipped=run.reason)
+
+    async def _fact(self, fact: KnownFact) -> None:
+        text = self._moved(fact.text)
+        if text.source in self._taken_back:
+            return  # what it says was withdrawn here
+        journal = [self._moved(old) for old in fact.journal]
+        kept = tuple(old for old in journal if old.source not in self._taken_back)
+        self._facts += await restored_facts.restore(
+            self._chat_id, replace(fact, text=text, journal=kept)
+        )
+
+    def _moved(self, text: FactText) -> FactText:
+        if text.source is None:
+            return text
+        source = self._seqs.get(text.source)
+        if source is None:
+            raise Refused(f"它的来源消息 {text.source} 不在文件里")
+        return replace(text, source=source)

@@ -1,0 +1,261 @@
+"""Old chats brought in from files, beside a running bot or without one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+import sys
+
+import pytest
+
+from tests.e2e.checks import check_cover, check_failure, of_type, stored, until, wait_stored
+from tests.e2e.conftest import BotMaker
+from tests.support.bot_process import BotProcess, Row
+from tests.support.export_files import qce_messages, write_qce
+from tests.support.onebot_client import OneBotClient
+
+EXPORTS = Path(__file__).resolve().parents[1] / "fixtures" / "exports"
+LONG = 12_000
+
+
+def chats_of(bot: BotProcess) -> dict[str, int]:
+    """How many messages each chat has, by its full name."""
+    query = (
+        "SELECT c.self_id || '/' || c.kind || ':' || c.peer_id, COUNT(*)"
+        " FROM nianlun_message m JOIN nianlun_chat c ON c.id = m.chat_id GROUP BY c.id"
+    )
+    return {str(name): int(count) for name, count in bot.query(query)}
+
+
+def count(bot: BotProcess) -> int:
+    return int(bot.query("SELECT COUNT(*) FROM nianlun_message")[0][0])
+
+
+async def whole(bot: BotProcess, chat: str = "group:123") -> list[Row]:
+    """The export without what differs each time."""
+    rows = await bot.export(chat)
+    del rows[0]["exported_at"]
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("sample", "expected"),
+    [
+        ("qq_pc_legacy_group.txt", {"10001/group:742100123": 9}),
+        ("qce_v6_single.json", {"3889001234/group:742100123": 6}),
+        (
+            "qq_pc_legacy_all_records.txt",
+            {"10001/private:name:鹿老师🦌": 2, "10001/group:name:摸鱼研究所①群": 1},
+        ),
+    ],
+)
+async def test_the_samples(new_bot: BotMaker, sample: str, expected: dict[str, int]) -> None:
+    bot = new_bot()
+    options = {
+        "qq_pc_legacy_group.txt": ["--chat", "10001/group:742100123"],
+        "qce_v6_single.json": [],
+        "qq_pc_legacy_all_records.txt": ["--self-id", "10001"],
+    }[sample]
+    for _ in range(2):
+        said = await bot.cli_ok("import", str(EXPORTS / sample), *options)
+        assert chats_of(bot) == expected
+        for chat, messages in expected.items():
+            assert chat in said
+            assert f"{messages} 条消息" in said
+    await bot.cli_ok("rollup")
+    for chat in expected:
+        check_cover(await bot.export(chat))
+
+
+async def test_what_a_person_is_told(new_bot: BotMaker) -> None:
+    bot = new_bot()
+    file = str(EXPORTS / "qq_pc_legacy_all_records.txt")
+    said = await bot.cli_ok("import", file, "--self-id", "10001", "--me", "小忆")
+    assert "2 条消息，2 人，2020-01-06" in said
+    assert "1 条是机器人自己（10001）说的" in said
+    assert "--chat private:号码" in said
+    assert "rollup" in said
+    named = ["--chat", "鹿老师🦌=private:456", "--chat", "摸鱼研究所①群=group:123"]
+    await bot.cli_ok("import", file, "--self-id", "10001", "--me", "小忆", *named)
+    assert [row.user_id for row in stored(bot, "private:456")] == ["456", "me"]
+    (row,) = stored(bot, "group:123")
+    assert (row.user_id, row.time[:16]) == ("10010", "2020-02-01 01:00")
+    await bot.cli_ok("import", file, "--timezone", "UTC", "--chat", "摸鱼研究所①群=group:5")
+    assert stored(bot, "group:5")[0].time[:16] == "2020-02-01 09:00"
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--chat", "group:123"], ["鹿老师", "摸鱼研究所"]),
+        (["--chat", "谁=group:123"], ["鹿老师", "摸鱼研究所"]),
+        (["--me", "没有这个人"], ["鹿老师", "小忆"]),
+        (["--format", "nianlun"], ["header"]),
+        ([], ["--self-id"]),
+    ],
+)
+async def test_what_does_not_fit_the_file_fails_and_stores_nothing(
+    new_bot: BotMaker, options: list[str], told: list[str]
+) -> None:
+    bot = new_bot()
+    account = ["--self-id", "10001"] if options else []
+    file = str(EXPORTS / "qq_pc_legacy_all_records.txt")
+    done = await bot.cli("import", file, *account, *options)
+    assert (done.returncode, done.stdout) == (1, "")
+    check_failure(done)
+    for part in told:
+        assert part in done.stderr
+    assert bot.query("SELECT * FROM nianlun_chat") == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        [],
+        ["a", "--chat", "nonsense"],
+        ["a", "--self-id", "abc"],
+        ["a", "--format", "xml"],
+        ["a", "--timezone", "Nowhere/City"],
+    ],
+)
+async def test_wrong_usage(shared_bot: BotProcess, options: list[str]) -> None:
+    done = await shared_bot.cli("import", *options)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("broken", ["cut", "garbage", "missing", "folder"])
+async def test_a_broken_file_changes_nothing(
+    new_bot: BotMaker, tmp_path: Path, broken: str
+) -> None:
+    bot = new_bot()
+    file = tmp_path / "file.json"
+    if broken == "cut":
+        write_qce(file, qce_messages(3000))
+        file.write_bytes(file.read_bytes()[:-200])
+    elif broken == "garbage":
+        file.write_bytes(bytes(range(256)) * 300)
+    elif broken == "folder":
+        file.mkdir()
+    done = await bot.cli("import", str(file), "--self-id", "10001", "--chat", "group:123")
+    assert (done.returncode, done.stdout) == (1, "")
+    check_failure(done)
+    assert bot.query("SELECT * FROM nianlun_chat") == []
+
+
+async def test_our_own_export_into_an_empty_folder(new_bot: BotMaker, tmp_path: Path) -> None:
+    bot, other = new_bot(), new_bot()
+    await bot.cli_ok("import", str(write_qce(tmp_path / "a.json", qce_messages(1500))))
+    await bot.cli_ok("rollup")
+    file = tmp_path / "whole.jsonl"
+    await bot.cli_ok("export", "group:123", "-o", str(file))
+    said = await other.cli_ok("import", str(file))
+    assert "没有欠着的整理" in said
+    assert await whole(other) == await whole(bot)
+    again = tmp_path / "again.jsonl"
+    await other.cli_ok("export", "group:123", "-o", str(again))
+    assert file.read_bytes().split(b"\n")[1:] == again.read_bytes().split(b"\n")[1:]
+    assert "没有欠着的整理" in await other.cli_ok("rollup")
+    assert await whole(other) == await whole(bot)
+
+
+async def import_and_kill(bot: BotProcess, file: Path, after: int, query: str) -> None:
+    """Kill an import without warning as soon as `query` counts so many rows."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "bot.py",
+        "import",
+        str(file),
+        cwd=bot.folder,
+        env=bot.env,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        await until(lambda: bot.query(query)[0][0] >= after, within=60, every=0.005)
+        assert process.returncode is None, "it was over before it could be killed"
+    finally:
+        process.kill()
+        await process.wait()
+
+
+async def test_killed_anywhere_and_begun_again_it_ends_the_same(
+    new_bot: BotMaker, tmp_path: Path
+) -> None:
+    file = write_qce(tmp_path / "long.json", qce_messages(LONG))
+    bot, other = new_bot(), new_bot()
+    for one in (bot, other):
+        await one.cli_ok("doctor")  # creates the database
+    await bot.cli_ok("import", str(file))
+    expected = await whole(bot)
+    assert len(of_type(expected, "message")) == LONG
+    for after in (1, 3000, LONG - 3000):
+        await import_and_kill(other, file, after, "SELECT COUNT(*) FROM nianlun_message")
+        assert count(other) < LONG
+    said = await other.cli_ok("import", str(file))
+    assert f"{LONG} 条消息" in said
+    assert await whole(other) == expected
+
+
+async def test_a_restore_that_was_killed_ends_the_same(new_bot: BotMaker, tmp_path: Path) -> None:
+    bot, other = new_bot(), new_bot()
+    await bot.cli_ok("import", str(write_qce(tmp_path / "a.json", qce_messages(LONG // 2))))
+    await bot.cli_ok("rollup")
+    file = tmp_path / "whole.jsonl"
+    await bot.cli_ok("export", "group:123", "-o", str(file))
+    await other.cli_ok("doctor")
+    for after, table in ((1, "message"), (4000, "message"), (1, "activity")):
+        await import_and_kill(other, file, after, f"SELECT COUNT(*) FROM nianlun_{table}")
+    await other.cli_ok("import", str(file))
+    assert await whole(other) == await whole(bot)
+
+
+async def test_beside_a_bot_that_records_in_the_same_chat(
+    shared_bot: BotProcess, client: OneBotClient, tmp_path: Path
+) -> None:
+    group = 951
+    await client.group_message("先说一句", group_id=group)
+    await wait_stored(shared_bot, f"group:{group}", 1)
+    file = write_qce(tmp_path / "a.json", qce_messages(6000), group=group)
+    importing = asyncio.create_task(shared_bot.cli_ok("import", str(file)))
+    said = 1
+    while not importing.done():
+        await client.group_message(f"现在说的 {said}", group_id=group)
+        said += 1
+        await asyncio.sleep(0.02)
+    assert f"{client.self_id}/group:{group}" in await importing
+    rows = await wait_stored(shared_bot, f"group:{group}", 6000 + said)
+    assert [row.seq for row in rows] == list(range(1, 6000 + said + 1))
+    live = [row.text for row in rows if row.text.startswith("现在说的")]
+    assert live == [f"现在说的 {number}" for number in range(1, said)]
+
+
+async def test_what_the_bot_heard_is_not_imported_again(
+    shared_bot: BotProcess, client: OneBotClient, tmp_path: Path
+) -> None:
+    group = 952
+    file = write_qce(tmp_path / "a.json", qce_messages(30), group=group)
+    messages = json.loads(file.read_text("utf-8"))["messages"]
+    heard = [one for one in messages[10:20] if not one["recalled"]]
+    for one in heard:
+        await client.group_message(
+            one["content"]["text"],
+            int(one["sender"]["uin"]),
+            group_id=group,
+            at=one["timestamp"] // 1000,
+        )
+    await wait_stored(shared_bot, f"group:{group}", len(heard))
+    said = await shared_bot.cli_ok("import", str(file))
+    assert f"早已有 {len(heard)} 条" in said
+    assert len(stored(shared_bot, f"group:{group}")) == 30
+
+
+async def test_progress_is_no_part_of_the_output(new_bot: BotMaker, tmp_path: Path) -> None:
+    bot = new_bot()
+    file = write_qce(tmp_path / "a.json", qce_messages(4000))
+    done = await bot.cli("import", str(file))
+    assert done.returncode == 0
+    assert "\r" not in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
