@@ -29,6 +29,7 @@ async def lines(key: ChatKey, timezone: str, now: datetime) -> AsyncIterator[dic
         "version": 1,
         "chat": str(key),
         "self_id": key.self_id,
+        **({} if chat.name is None else {"chat_name": chat.name}),
         "timezone": chat.timezone or timezone,
         "exported_at": _utc(now),
     }
