@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+import os
 import time
 from typing import TextIO, TypeVar
 
-from .telling import width
+from .telling import width, wrap
 
 T = TypeVar("T")
 
 _EVERY_SECONDS = 0.3
 _QUIET_SECONDS = 15.0
 """Where lines stay, in a file or a log, one so often is enough."""
+_USUAL_COLUMNS = 80
 
 
 class Progress:
@@ -52,9 +54,19 @@ class Progress:
             self._drawn = 0
 
     def _draw(self, text: str) -> None:
+        # A line that runs over cannot be drawn over any more.
+        text = next(iter(wrap(text, self._room())), "")
         columns = width(text)
         self._stream.write(f"\r{text}{' ' * max(0, self._drawn - columns)}")
         self._drawn = columns
+
+    def _room(self) -> int:
+        """Columns of the terminal but the last, which some terminals end the line after."""
+        try:
+            columns = os.get_terminal_size(self._stream.fileno()).columns
+        except (OSError, ValueError):
+            columns = 0
+        return max(2, (columns or _USUAL_COLUMNS) - 1)
 
 
 async def watched(work: Awaitable[T], look: Callable[[], Awaitable[str]], progress: Progress) -> T:

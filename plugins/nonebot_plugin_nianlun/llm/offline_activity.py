@@ -43,12 +43,12 @@ _MEMORABLE = 4.5
 _WORTH_QUOTING = 1.0
 _ECHOES = {
     "笑": ("，大家都笑了", "，群里笑成一片", "，惹得大家直笑"),
-    "贺": ("，大家都替他高兴", "，群里一片道贺", "，大家都来道贺"),
+    "贺": ("，大家都替他高兴", "，群里一片叫好", "，大家都叫好"),
     "慰": ("，大家都在宽慰", "，大家忙着打气", "，好几个人来安慰"),
 }
 _MOODS = {
     "笑": ("大家笑个不停。", "说说笑笑的。"),
-    "贺": ("大家一个劲地道贺。", "到处是道贺声。"),
+    "贺": ("大家一个劲地叫好。", "到处是叫好声。"),
     "慰": ("大家互相打气。", "安慰的话说了不少。"),
 }
 
@@ -200,7 +200,7 @@ class _Draft:
     def _mood(self) -> str:
         if self.chosen and self.chosen[-1].echo:
             return ""
-        found = moods(self.gathering.messages).most_common(1)
+        found = moods(self.gathering.messages, least=2).most_common(1)
         if not found or found[0][1] < _MANY or len(self.gathering.names) < 2:
             return ""
         return _MOODS[found[0][0]][self.gathering.variant % 2]

@@ -23,10 +23,12 @@ _ALIKE = 0.4
 """Share of three-character runs in common that makes two lines nearly the same."""
 # A date behind a quote explains a word inside it, so that quote stays whole.
 _LONG_QUOTE = re.compile(r"「([^「」]{8,})」(?!（)")
-_EDGES = " ，。；、\n"
+_EDGES = " ，。；、.\n"
+_SHORT_LEAD = re.compile("^[^，「]{1,6}，")
 _UNLED = re.compile("^(?:「|[又还][问说提担])")
-_ANSWER = re.compile("(?:答|回|接话说)(?=「)")
-_ECHO = re.compile("大家都笑|笑成一片|惹得大家|道贺|高兴$|宽慰|打气|安慰$")
+TAKEN_UP = re.compile("^(听)?([^，「」]{1,30}?)(?:跟着说|接话说|答|回|又说|还说)(?=「)")
+"""How a line begins that was said to another; alone it is only said."""
+_ECHO = re.compile("大家都笑|笑成一片|惹得大家|叫好|高兴$|宽慰|打气|安慰$")
 # What the character itself said it would keep.
 _NOTED = re.compile("我[^，。「」]{0,4}「[^「」]{0,12}(?:记下|记住|记一|记着|说定|答应|说好)")
 _MINE = re.compile(r"(?:^|[，。])我(?![们的])[^，。「」]{0,6}「")
@@ -62,7 +64,7 @@ class Piece:
     @property
     def gist(self) -> str:
         """The same for two pieces that say the same."""
-        return "".join(self.quotes) or self.text
+        return "".join(self.quotes) or _SHORT_LEAD.sub("", self.text)
 
     @property
     def units(self) -> int:
@@ -163,7 +165,7 @@ def shorten(piece: Piece, units: int, *, afar: bool = False) -> Piece:
         end += 1
     text = "".join(clauses[start:end]).strip(_EDGES)
     if start:
-        text = _ANSWER.sub("说", text, count=1)
+        text = TAKEN_UP.sub(r"\1\2说", text)
     if not _QUOTE.search(text) and count_units(text) > units:
         text = cut_to_units(text, units).rstrip(_EDGES)
     ids = piece.ids

@@ -64,6 +64,8 @@ def _drafts(
         keys -= len(find_key_messages(before))
     elif target is not None:
         kept = _citing(_kept_pieces(target), shown)
+    told = {piece.gist for piece in take_apart(before)}
+    fresh = [piece for piece in fresh if piece.gist not in told]
     chosen = _select([*kept, *fresh], kind, units, keys)
     front = "" if kept or before else telling.front(kind, task.period, fresh)
     for pieces in _shrinking(chosen, kind):

@@ -9,8 +9,8 @@ import re
 
 from ..memory.units import count_units
 from ..types import MemoryKind
-from .offline_pieces import Piece, themes
-from .relative_days import numeral
+from .offline_pieces import TAKEN_UP, Piece, themes
+from .relative_days import NICKNAMED, numeral
 from .words import distinct
 
 _PARTS = "凌晨|清晨|早上|上午|中午|下午|傍晚|晚上|夜里|深夜"
@@ -19,8 +19,13 @@ _CLOCK = rf"(?:{_PARTS})?[零一二两三四五六七八九十]{{1,2}}点半?"
 _TIME = re.compile(
     rf"从?(?:{_PARTS})[零一二两三四五六七八九十]{{1,2}}点半?(?:左右|前后|那会儿)?(?:到{_CLOCK})?"
 )
+_NICKNAMED = re.compile(NICKNAMED)
 _TOPICAL = re.compile(
     "说起|聊到|聊[^着天]|说到|话题|商量|合计|主意|话头|没有接话|没有人接话|没有回|留了话"
+)
+# How the company was; away from what was said there it tells nothing.
+_MOOD = re.compile(
+    "^(?:大家(?:笑个不停|一个劲地叫好|互相打气)|说说笑笑的|到处是叫好声|安慰的话说了不少)$"
 )
 _NUMBER = "[一二三四五六七八九十]{1,3}"
 _GREAT_DAY = 0.8
@@ -33,15 +38,19 @@ _LED = re.compile(
 )
 _SUMMARY = re.compile(
     "^(?:这天|这一天|这个月|这一年|说得最多的是|月里总在说)[^「」]*$"
-    "|^[^「」]*(?:从.{1,4}说到.{1,4}|月里总要说起)$"
+    "|^[^「」]*月里总要说起$|^从[^「」，]{1,4}到[^「」，]{1,4}都在说[^「」]*$"
 )
-_TAKEN_UP = re.compile("^(听)?([^，「」]{1,16}?)(?:跟着说|接话说|答|回|又说|还说)(?=「)")
 
 
 def part_of_day(text: str) -> str:
     """The first part of the day that a text names outside quotes; empty when it names none."""
-    found = _PART.search(text.split("「", 1)[0])
+    found = _PART.search(_unnamed(text.split("「", 1)[0]))
     return found[0] if found else ""
+
+
+def _unnamed(text: str) -> str:
+    """`text` with the names that may hold any word blanked out, as long as before."""
+    return _NICKNAMED.sub(lambda name: "某" * len(name[0]), text)
 
 
 def led_in(pieces: list[Piece], place: str) -> list[Piece]:
@@ -49,10 +58,11 @@ def led_in(pieces: list[Piece], place: str) -> list[Piece]:
 
     An opening that only says that people talked is dropped when something was said.
     """
+    pieces = [piece for piece in pieces if not _MOOD.match(piece.text)] or pieces
     if not pieces:
         return []
     first = pieces[0]
-    found = _TIME.search(first.text.split("「", 1)[0])
+    found = _TIME.search(_unnamed(first.text.split("「", 1)[0]))
     if found is None:
         return pieces
     plain = _bare(first.text, place)
@@ -66,7 +76,8 @@ def led_in(pieces: list[Piece], place: str) -> list[Piece]:
 def _bare(sentence: str, place: str) -> str:
     """Without its time and place, which stand before the first quote."""
     head, quote, rest = sentence.partition("「")
-    head = _TIME.sub("", head, count=1)
+    if time := _TIME.search(_unnamed(head)):
+        head = head[: time.start()] + head[time.end() :]
     for where in (f"在{place}", "在群里", "在私聊里"):
         if where in head:
             head = head.replace(where, "", 1)
@@ -85,7 +96,7 @@ def dated(pieces: Iterable[Piece], kind: MemoryKind, period: str) -> list[Piece]
         if text != piece.text or not same_day:
             same_day.append(0)
         # Nobody is left whom it could answer.
-        text = _TAKEN_UP.sub(r"\1\2说", text)
+        text = TAKEN_UP.sub(r"\1\2说", text)
         if count_units(text) and not _SUMMARY.match(text):
             same_day[-1] += 1
             group = len(same_day) - 1
@@ -113,7 +124,7 @@ def front(kind: MemoryKind, period: str, pieces: Sequence[Piece]) -> str:
             f"这天绕不开的是{words[0]}。",
             "",
             f"这天说来说去都是{words[0]}。",
-            f"{words[0]}从{ends[0]}说到{ends[1]}。" if ends[0] != ends[1] else "",
+            f"从{ends[0]}到{ends[1]}都在说{words[0]}。" if ends[0] != ends[1] else "",
             "",
         ),
         "month": (

@@ -28,7 +28,9 @@ _TODAY_PART = re.compile(
     r"今[天日](?=的?(?:凌晨|清晨|早上|早晨|上午|中午|下午|傍晚|晚上|深夜|夜里))"
 )
 _JUST_NOW = re.compile(r"刚刚|刚才|方才")
-_QUOTED = re.compile(r"(「[^「」]*」)")
+NICKNAMED = "网名叫[^，。「」]{1,24}?的人"
+"""A name that would read as a part of the sentence; nothing in it means what it says."""
+_VERBATIM = re.compile(rf"(「[^「」]*」|{NICKNAMED})")
 
 
 def date_words(day: date, beside: date) -> str:
@@ -55,6 +57,11 @@ def dates_ahead(words: str, day: date) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def has_relative_days(text: str) -> bool:
+    """Whether `without_relative_days` would change the plain words in `text`."""
+    return any(sign.search(text) for sign in (_RELATIVE, _TODAY_PART, _JUST_NOW))
+
+
 def without_relative_days(text: str, day: date) -> str:
     """`text`, written on `day`, with every relative word outside quotes made absolute."""
     return _rewrite(text, lambda match: _absolute(match, day))
@@ -66,7 +73,7 @@ def without_relative_days_in(text: str, month: date) -> str:
 
 
 def _rewrite(text: str, replace: Callable[[re.Match[str]], str]) -> str:
-    parts = _QUOTED.split(text)
+    parts = _VERBATIM.split(text)
     for index in range(0, len(parts), 2):
         plain = _JUST_NOW.sub("那会儿", _TODAY_PART.sub("", parts[index]))
         parts[index] = _RELATIVE.sub(replace, plain)

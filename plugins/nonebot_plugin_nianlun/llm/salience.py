@@ -62,9 +62,7 @@ _SIGNS: tuple[tuple[re.Pattern[str], float, float], ...] = (
         0.8,
     ),
     (
-        re.compile(
-            r"\d+(?::\d\d)?|[一二两三四五六七八九十]+(?:点|号|月|块|个|斤|公里)|早上|下午|晚上"
-        ),
+        re.compile(r"\d|[一二两三四五六七八九十](?:点|号|月|块|个|斤|公里)|早上|下午|晚上"),
         0.8,
         0.2,
     ),
@@ -78,7 +76,7 @@ _SMALL_TALK = re.compile(
 )
 _MOODS = (
     ("笑", re.compile(r"哈哈|hhh|233|笑死|笑不活|😂|🤣", re.IGNORECASE)),
-    ("贺", re.compile("恭喜|祝贺|生日快乐|太好了|牛啊|可以啊|厉害")),
+    ("贺", re.compile("恭喜|祝贺|生日快乐|太好了|牛啊|可以啊|^(?:真|好|太)?厉害")),
     ("慰", re.compile("加油|抱抱|别难过|别怕|辛苦了|没事的|会好的|摸摸")),
 )
 _ECHO_LINES = 5
@@ -88,6 +86,9 @@ _MARKER = re.compile(r"\[[^\[\]]{0,80}\]")
 _NOT_WORDS = re.compile(r"\[[^\[\]]{0,80}\]|关键消息|https?://\S+|[\[\]【】「」`]+|~{3,}|@\S+")
 _DIRECTIONS = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _NOISE = re.compile(r"[\W_]+")
+_LONGEST = 2_000
+"""Characters of a line that are read; what is longer was pasted, not said."""
+_BROKEN_OFF = re.compile(r"[，。！？!?；;…\s][^，。！？!?；;…\s]*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,15 +106,31 @@ class Line:
 
 def spoken(text: str) -> str:
     """The longest run of plain words in a text, in one line: media markers and links are gaps."""
-    parts = _NOT_WORDS.split(_DIRECTIONS.sub("", one_line(text)))
-    return max(parts, key=count_units).strip(" ，,。；;：:、（(")
+    line = _DIRECTIONS.sub("", one_line(text[:_LONGEST]))
+    start, words = 0, ""
+    for gap in [*_NOT_WORDS.finditer(line), None]:
+        run = line[start : gap.start() if gap else len(line)]
+        if gap and gap[0][0] in "「`":
+            # What would go on in quotes says nothing without them.
+            run = _BROKEN_OFF.sub("", run)
+        words = max(words, run, key=count_units)
+        start = gap.end() if gap else start
+    return words.strip(" ，,。；;：:、（(")
 
 
-def moods(messages: Sequence[Message]) -> Counter[str]:
-    """How many lines laugh (笑), congratulate (贺) or comfort (慰) in so many words."""
-    return Counter(
-        mood for message in messages for mood, sign in _MOODS if sign.search(message.text)
-    )
+def moods(messages: Sequence[Message], *, least: int = 1) -> Counter[str]:
+    """How many lines laugh (笑), congratulate (贺) or comfort (慰) in so many words.
+
+    Moods of fewer than `least` people do not count.
+    """
+    found = [
+        (mood, message.user_id)
+        for message in messages
+        for mood, sign in _MOODS
+        if sign.search(message.text[:_LONGEST])
+    ]
+    people = Counter(mood for mood, _ in set(found))
+    return Counter(mood for mood, _ in found if people[mood] >= least)
 
 
 def is_media_only(text: str) -> bool:
@@ -139,7 +156,7 @@ def weigh(text: str, *, afar: bool = False) -> float:
 def rank_lines(messages: Sequence[Message], character: str) -> list[Line]:
     """All messages as lines, in their order, each with its weight in this company."""
     replies = Counter(message.reply_to for message in messages if message.reply_to is not None)
-    asked = {message.seq for message in messages if is_question(message.text)}
+    asked = {message.seq for message in messages if is_question(message.text[:_LONGEST])}
     themes = theme_counts(messages)
     seen: set[str] = set()
     lines = []
@@ -175,7 +192,7 @@ def _echo(messages: Sequence[Message], index: int) -> tuple[str, int]:
         if message.reply_to in (None, messages[index].seq):
             taken.append(message)
     mood, count = max(moods(taken).items(), key=lambda item: item[1], default=("", 0))
-    return (mood if count > 1 else ""), count
+    return (mood if moods(taken, least=2)[mood] else ""), count
 
 
 def _bare(text: str) -> str:

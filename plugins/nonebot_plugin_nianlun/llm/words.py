@@ -25,11 +25,15 @@ _WHEN = re.compile(
 )
 _LATIN = re.compile(r"[A-Za-z][A-Za-z+#.-]{2,}")
 _CLAUSE = re.compile(
-    r"[^，。！？!?；;…～~：:\s]+(?:[，。！？!?；;…～~：:\s]+|(?<=\d)[:：](?=\d)\S*)*"
+    # A colon between two digits is no end: 12:30.
+    r"[^，。！？!?；;…～~：:\s]+"
+    r"(?:(?<=\d)[:：](?=\d)[^，。！？!?；;…～~：:\s]*|[，。！？!?；;…～~：:\s]+)*"
 )
 _MOST_CLAUSES = 60
 _END = " ，。、：；…～~,;:"
-LEADING_ON = re.compile(r"[：:]\s*$|一句$|说$|(?:如果|要是|虽然|除了)[^，。]*$|(?:^|\s)\d+\s*$")
+LEADING_ON = re.compile(
+    r"[：:]\s*$|一句$|说$|(?:如果|要是|虽然|除了)[^，。]{0,40}$|(?:^|\s)\d+\s*$"
+)
 # Words that say what kind of talk it is, never what it is about.
 _VAGUE = _lexicon("vague")
 # Verbs that name an event by themselves.
