@@ -48,6 +48,8 @@ def topic_words(text: str) -> list[str]:
     for word, tag in rjieba.tag(text):
         if joins and tag.startswith(_JOINING) and 3 <= len(before + word) <= 5:
             found[before + word] = None
+            if len(word) == 1:
+                found.pop(before, None)  # 枸杞岛 is no kind of 枸杞
         joins = tag.startswith(_JOINING) and word.isalpha() and word not in _VAGUE
         before = word
         if _is_topic(word, tag):
