@@ -82,8 +82,14 @@ async def _start() -> None:
 
 
 @driver.on_bot_connect
-async def _connected() -> None:
+async def _connected(bot: OneBot) -> None:
+    nianlun.presence.connected(bot)
     nianlun.jobs.soon()
+
+
+@driver.on_bot_disconnect
+async def _disconnected(bot: OneBot) -> None:
+    await nianlun.presence.disconnected(bot)
 
 
 @driver.on_shutdown

@@ -7,8 +7,10 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import asdict
 from datetime import datetime
+import errno
 import io
 import json
+import os
 from pathlib import Path
 import sys
 import time
@@ -17,9 +19,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from nonebot import get_driver, get_plugin_config
 
+from .commands.views import limit_line
 from .config import Config
 from .demo.tour import FOLDER, Tour
-from .errors import NianlunError
+from .errors import ConfigError, NianlunError
 from .imports import formats, places
 from .imports.progress import ProgressLine
 from .imports.report import describe
@@ -45,14 +48,31 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if arguments.command is _demo:
             return _demo(nianlun, arguments)
-        return asyncio.run(_run(nianlun, arguments))
+        status = asyncio.run(_run(nianlun, arguments))
+        # What is left would be written at exit, where nobody can say what went wrong.
+        sys.stdout.flush()
+        return status
     except NianlunError as error:
         sys.stderr.write(f"{one_line(str(error))}\n")
         return 1
     except BrokenPipeError:
+        _drop_output()
+        return 1
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        _drop_output()
+        sys.stderr.write("写不下去了：磁盘满了\n")
         return 1
     except KeyboardInterrupt:
         return 1
+
+
+def _drop_output() -> None:
+    """Nobody takes it any more, so nothing must try once more at exit."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
 
 
 async def _run(nianlun: Nianlun, arguments: argparse.Namespace) -> int:
@@ -85,7 +105,9 @@ def _parser() -> argparse.ArgumentParser:
 
     rollup = verbs.add_parser("rollup", help="现在就做完所有该做的整理")
     rollup.add_argument("--chat", help="只整理这个会话")
-    rollup.add_argument("--offline", action="store_true", help="用离线写手写，不调用模型")
+    how = rollup.add_mutually_exclusive_group()
+    how.add_argument("--offline", action="store_true", help="用离线写手写，不调用模型")
+    how.add_argument("--rewrite", action="store_true", help="离线写手写过的也让模型重写")
     rollup.set_defaults(command=_rollup)
 
     recall = verbs.add_parser("recall", help="看看回复一句话时会想起什么，各占多少 token")
@@ -207,6 +229,10 @@ async def _write_file(path: Path, rows: AsyncIterator[dict[str, Any]]) -> None:
 
 async def _rollup(nianlun: Nianlun, arguments: argparse.Namespace) -> int:
     only = None if arguments.chat is None else [await chats.resolve(arguments.chat)]
+    if arguments.rewrite:
+        if nianlun.client is None:
+            raise ConfigError("--rewrite 要用模型，请先设置 OPENAI_API_KEY（写在 .env 里）")
+        await nianlun.jobs.ask_again(only)
     reports = await nianlun.jobs.tidy(only, offline=arguments.offline)
     for chat, report in reports.items():
         counts = f"写了 {report.activities} 条活动、{report.memories} 篇记忆"
@@ -266,6 +292,12 @@ def _print_report(nianlun: Nianlun, report: dict[str, Any]) -> None:
     def local(value: datetime | None) -> str:
         return "还没有" if value is None else f"{nianlun.calendar.local(value):%m-%d %H:%M}"
 
+    def newest_gap(chat: dict[str, Any]) -> str:
+        if chat["last_gap"] is None:
+            return ""
+        begins, ends = chat["last_gap"]
+        return f"（最近 {local(begins)} 到 {local(ends)}）"
+
     _say(f"数据库：{report['database']}（可以读写）")
     _say(f"写手：{'模型 ' + report['model'] if report['model'] else '离线写手，没有设置密钥'}")
     _say(f"时区：{report['timezone']}，下一次整理 {local(report['next_rollup'])}")
@@ -276,8 +308,10 @@ def _print_report(nianlun: Nianlun, report: dict[str, Any]) -> None:
             f"{chat['chat']}：{chat['messages']} 条消息，{chat['pending']} 条待记，"
             f"{chat['activities']} 条活动，{chat['days']} 天 {chat['months']} 月"
             f" {chat['years']} 年；最近一次记 {local(chat['last_note_at'])}，"
-            f"整理 {local(chat['last_rollup_at'])}，缺口 {chat['gaps']}，"
+            f"整理 {local(chat['last_rollup_at'])}，缺口 {chat['gaps']}{newest_gap(chat)}，"
             f"今天 {chat['tokens_today']} token"
         )
+        if chat["limit_reached"]:
+            _say(f"  {limit_line(chat['token_limit'])}")
         if chat["last_error"]:
             _say(f"  ⚠ {local(chat['last_error_at'])} {one_line(chat['last_error'])}")

@@ -38,6 +38,7 @@ class Settings(BaseModel):
     day_starts_at: time = time(4, 0)
     model: str = "gpt-4o-mini"
     notes_model: str = ""
+    notes_tools: bool = False
     extra_body: dict[str, Any] = Field(default_factory=dict)
     enabled_chats: frozenset[str] = frozenset()
     disabled_chats: frozenset[str] = frozenset()

@@ -19,6 +19,11 @@ NianlunError
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .types import Usage
+
 
 class NianlunError(Exception):
     """Base of everything raised on purpose. Its text is one line for a person."""
@@ -54,6 +59,9 @@ class ChatError(NianlunError):
 
 class ModelError(NianlunError):
     """The model gave nothing that can be used."""
+
+    usage: Usage | None = None
+    """What the answer cost all the same, where it said so."""
 
 
 class ModelUnavailable(ModelError):

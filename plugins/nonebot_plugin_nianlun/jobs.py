@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 import os
@@ -26,9 +27,10 @@ from .llm.offline_writer import OfflineWriter
 from .memory.calendar import Calendar
 from .memory.protocols import NoteWriter
 from .memory.rollups import RollupPolicy
+from .memory.skill import SkillSession
 from .memory.upkeep import Upkeep
 from .memory.windows import DAY_END_GRACE, WindowPolicy
-from .store import chats, memories, messages, notes
+from .store import chats, memories, messages, notes, usage
 from .types import ChatKey, TidyReport
 
 _LEASE = timedelta(minutes=10)
@@ -73,14 +75,14 @@ class Jobs:
         settings: Settings,
         clock: Clock,
         calendar: Calendar,
-        writer: NoteWriter,
+        new_writer: Callable[[], NoteWriter],
         recaller: Recaller,
         hears: Callable[[ChatKey], bool],
     ) -> None:
         self._settings = settings
         self._clock = clock
         self._calendar = calendar
-        self._writer = writer
+        self._new_writer = new_writer
         self._recaller = recaller
         self._hears = hears
         self._holder = f"{uuid4().hex[:12]}@{_PROCESS}"
@@ -123,7 +125,8 @@ class Jobs:
         due = [
             (chat_id, key)
             for chat_id, key, retry_at in await chats.with_work()
-            if (retry_at is None or retry_at <= now)
+            # A time that is too far away was written down while the clock was wrong.
+            if (retry_at is None or not now < retry_at <= now + chats.LONGEST_WAIT)
             and self._hears(key)
             and not self._locks[chat_id].locked()
         ]
@@ -150,6 +153,13 @@ class Jobs:
             if self._hears(key) and (only is None or key in only):
                 reports[key] = await self._tidy(chat_id, key, by_hand=True, offline=offline)
         return reports
+
+    async def ask_again(self, only: Sequence[ChatKey] | None = None) -> None:
+        """Owe anew what the offline writer wrote in these chats, or in all."""
+        for row in await chats.everyone():
+            key = chats.key_of(row)
+            if self._hears(key) and (only is None or key in only):
+                await notes.ask_again(row.id)
 
     async def _tidy(
         self, chat_id: int, key: ChatKey, *, by_hand: bool, offline: bool = False
@@ -183,14 +193,40 @@ class Jobs:
                 if chat is not None and chat.failures:
                     await chats.note_success(chat_id)  # what failed is not owed any more
                 return _NOTHING
-            while not await self._claim(chat_id):
-                if not by_hand:
-                    return _NOTHING
-                await asyncio.sleep(_POLL_SECONDS)
+            if by_hand:
+                await self._claim_in_turn(chat_id)
+            elif not await self._claim(chat_id):
+                return _NOTHING
             try:
                 return await upkeep.run(chat_id, everything=by_hand)
             finally:
                 await self.let_go(chat_id)
+
+    @asynccontextmanager
+    async def skill(self, chat_id: int, key: ChatKey) -> AsyncIterator[SkillSession]:
+        """A session on a chat's owed work, which nobody else does meanwhile."""
+        async with self._locks[chat_id]:
+            await self._claim_in_turn(chat_id)
+            session = self._upkeep(chat_id, key, patient=True).session(chat_id)
+            try:
+                yield session
+            finally:
+                session.close()
+                await self.let_go(chat_id)
+
+    async def limit_of(self, key: ChatKey) -> int | None:
+        """Tokens that a chat's notes may cost in one logical day; None without a limit."""
+        chat = await chats.row(key)
+        if chat is not None and chat.daily_token_limit is not None:
+            return chat.daily_token_limit
+        return self._settings.daily_token_limit
+
+    async def _affordable(self, chat_id: int, key: ChatKey) -> bool:
+        limit = await self.limit_of(key)
+        if limit is None:
+            return True
+        today = self._calendar.day_of(self._clock.now()).isoformat()
+        return await usage.tokens(chat_id, today, replies=False) < limit
 
     async def hold(self, chat_id: int) -> bool:
         """Keep everybody from noting a chat while it is filled; call again to go on.
@@ -203,10 +239,18 @@ class Jobs:
         self._held_until.pop(chat_id, None)
         await asyncio.shield(chats.release(chat_id, _WORK, self._holder))
 
+    async def _claim_in_turn(self, chat_id: int) -> None:
+        """Take the lease once whoever has it is done."""
+        while True:
+            if await self._claim(chat_id):
+                return
+            await asyncio.sleep(_POLL_SECONDS)
+
     async def _claim(self, chat_id: int) -> bool:
         """Take or renew the lease; it is renewed well before it can run out, not for every job."""
         now = self._clock.now()
-        if now < self._held_until.get(chat_id, now) - _LEASE / 2:
+        # More than a whole lease is left only where the clock was put back meanwhile.
+        if _LEASE / 2 < self._held_until.get(chat_id, now) - now <= _LEASE:
             return True
         if await self._take(chat_id, now):
             self._held_until[chat_id] = now + _LEASE
@@ -223,7 +267,7 @@ class Jobs:
             messages=messages,
             memories=memories,
             notes=notes,
-            writer=self._writer,
+            writer=self._new_writer(),
             fallback=OfflineWriter(self._calendar),
             clock=self._clock,
             calendar=self._calendar,
@@ -241,4 +285,5 @@ class Jobs:
             scene=lambda: self._recaller.scene(key, chat_id),
             still_ours=lambda: self._claim(chat_id),
             patient=patient,
+            affordable=lambda: self._affordable(chat_id, key),
         )

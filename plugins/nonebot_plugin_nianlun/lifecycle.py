@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -15,8 +16,10 @@ from nonebot.adapters.onebot.v11 import Bot as OneBot
 from nonebot.adapters.onebot.v11 import Event, MessageEvent
 from nonebot.config import Config as NoneBotConfig
 
+from .capture.catching_up import CatchingUp
 from .capture.events import chat_of, incoming, withdrawal
 from .capture.outgoing import SEND_APIS, ambiguous, sent
+from .capture.presence import Presence
 from .capture.recorder import Recorder
 from .chat.delivery import sending
 from .chat.recall import Recaller
@@ -29,13 +32,31 @@ from .jobs import Jobs
 from .llm.client import ModelClient
 from .llm.model_writer import ModelWriter
 from .llm.offline_writer import OfflineWriter
+from .llm.tool_writer import ToolWriter
 from .memory.calendar import Calendar
-from .store import chats, database, health, memories, speakers, usage
+from .memory.invariants import Inspection
+from .memory.protocols import NoteWriter
+from .memory.skill import SkillSession
+from .store import (
+    chats,
+    database,
+    exclusions,
+    forgetting,
+    gaps,
+    health,
+    invariants,
+    memories,
+    speakers,
+    usage,
+)
+from .store.traces import Traces
 from .types import (
     ME,
     Activity,
     ChatKey,
     ChatStatus,
+    Forgotten,
+    Incoming,
     Memory,
     MemoryKind,
     TidyReport,
@@ -66,20 +87,33 @@ class Nianlun:
         self.data_dir = settings.data_dir or data_dir
         self.path = database.database_path(settings.database_url, self.data_dir)
         self.recorder = Recorder(self.clock, self.character)
+        self.catching_up = CatchingUp(
+            self.clock, self.recorder, self.character, self.hears, self._is_command
+        )
+        self.presence = Presence(self.clock, self.recorder, self.catching_up)
         self.recaller = Recaller(settings, self.character, self.clock, self.calendar)
         self.recaller.check()
         self.notes_model = settings.notes_model or settings.model
         self.client = _client(config)
-        writer = OfflineWriter(self.calendar)
-        if self.client is not None:
-            writer = ModelWriter(self.client, self.calendar, self._count_notes, self.notes_model)
-        self.writer = writer
-        self.jobs = Jobs(settings, self.clock, self.calendar, writer, self.recaller, self.hears)
+        self.writer = self._new_writer()
+        self.jobs = Jobs(
+            settings, self.clock, self.calendar, self._new_writer, self.recaller, self.hears
+        )
         self.replier = Replier(self.client, self.recorder, self.recaller, self.clock, self.calendar)
+        self.traces = Traces(self.path)
         self._guard: asyncio.Task[None] | None = None
         self._said_at: dict[int, datetime] = {}
         self._file: tuple[int, int] | None = None
         self._lost: str | None = None
+
+    def _new_writer(self) -> NoteWriter:
+        if self.client is None:
+            return OfflineWriter(self.calendar)
+        if self.settings.notes_tools:
+            return ToolWriter(
+                self.client, self.calendar, self._count_notes, self._taken_back, self.notes_model
+            )
+        return ModelWriter(self.client, self.calendar, self._count_notes, self.notes_model)
 
     async def check(self) -> None:
         """See that the database can serve, and bring it to this version. Raises StoreError."""
@@ -90,6 +124,8 @@ class Nianlun:
         await database.prepare(self.path)
         await database.open_store(self.path)
         self._file = database.identity(self.path)
+        self.traces.start()
+        self.traces.soon()
         self._guard = asyncio.create_task(self._close_at_the_end(), name="nianlun-guard")
         # Let it reach its wait: a task that is cancelled before its first step runs no finally.
         await asyncio.sleep(0)
@@ -100,12 +136,17 @@ class Nianlun:
         if database.identity(self.path) != self._file:
             self._lost = f"数据库文件 {self.path} 被移走或换掉了，现在记的都会丢失：请重启机器人"
             logger.error(self._lost)
+        await self.presence.keep()
         self.jobs.soon()
+        self.traces.soon()
 
     async def close(self) -> None:
         """End what runs, store what is waiting, close the database."""
         await self.jobs.stop()
+        await self.catching_up.stop()
         await self.recorder.stop()
+        await self.presence.stop()
+        await self.traces.stop()
         if self.client is not None:
             await self.client.close()
         if self._guard is not None:
@@ -137,19 +178,24 @@ class Nianlun:
     def on_event(self, bot: OneBot, event: Event) -> None:
         """Take in an event as it arrived; only enqueues."""
         now = self.clock.now()
+        self.presence.heard(bot, event)
         kind = event.post_type
         if kind == "notice":
             notice = withdrawal(event, self_id=bot.self_id, now=now)
             # Also of a chat that is not served any more: what it said before is still here.
             if notice is not None:
                 self.recorder.accept(notice)
+                self.traces.soon()
         elif kind in ("message", "message_sent"):
             message = incoming(event, self_id=bot.self_id, now=now)
             if message is None or not self.hears(message.chat):
                 return
-            if message.user_id != ME and self._commands.in_segments(message.segments, bot.self_id):
+            if message.user_id != ME and self._is_command(message):
                 message = replace(message, skipped="command")
             self.recorder.accept(message)
+
+    def _is_command(self, message: Incoming) -> bool:
+        return self._commands.in_segments(message.segments, message.chat.self_id)
 
     def on_sending(self, api: str, data: dict[str, Any]) -> None:
         """Note when a line is said: its result may come after what somebody says to it."""
@@ -174,7 +220,7 @@ class Nianlun:
             now=said_at,
             via=via,
             delivery="ok" if exception is None else "unknown",
-            skipped="command" if purpose == "command" else None,
+            skipped=None if purpose == "reply" else purpose,
         )
         if message is not None and self.hears(message.chat):
             self.recorder.accept(message)
@@ -193,6 +239,9 @@ class Nianlun:
         counts = await health.counts(chat_id)
         today = self.calendar.day_of(self.clock.now()).isoformat()
         trouble = self._lost or self.recorder.trouble or self.replier.trouble
+        limit = await self.jobs.limit_of(chat)
+        tokens = await usage.tokens(chat_id, today, replies=False)
+        spent = limit is not None and tokens >= limit and self.writer.name == "model"
         return ChatStatus(
             messages=counts.messages,
             pending=counts.pending,
@@ -207,9 +256,12 @@ class Nianlun:
             last_error_at=self.clock.now() if trouble else counts.last_error_at,
             next_rollup_at=self.jobs.next_rollup(),
             gaps=counts.gaps,
-            tokens_today=await usage.tokens(chat_id, today, replies=False),
-            writer=self.writer.name,
+            last_gap=await gaps.newest(chat_id),
+            tokens_today=tokens,
+            writer="offline" if spent else self.writer.name,
             paused=counts.paused,
+            token_limit=limit,
+            limit_reached=spent,
         )
 
     async def memory(self, chat: ChatKey, kind: MemoryKind, period: str) -> Memory | None:
@@ -222,16 +274,62 @@ class Nianlun:
             return []
         return [a for a in await memories.activities(chat_id, date) if a.text]
 
+    @asynccontextmanager
+    async def skill(self, chat: ChatKey) -> AsyncIterator[SkillSession]:
+        """Do a chat's owed work oneself, by the calls of `update_short_term_memory`:
+
+            async with nianlun.skill(chat) as session:
+                task = await session.call({"action": "get_tasks"})
+
+        All that is pending is handed out, one window or one roll-up a session. Until it is left
+        nobody else works on the chat, so `tidy` must not be called inside. Raises ChatError
+        when nothing was recorded there.
+        """
+        if self.recorder.waiting:
+            await self.recorder.flush()
+        async with self.jobs.skill(await self._known(chat), chat) as session:
+            yield session
+
     async def tidy(self, chat: ChatKey) -> TidyReport:
         if self.recorder.waiting:
             await self.recorder.flush()
         return (await self.jobs.tidy([chat])).get(chat, TidyReport())
+
+    async def inspect(self, chat: ChatKey) -> Inspection:
+        if self.recorder.waiting:
+            await self.recorder.flush()
+        chat_id = await self._known(chat)
+        return await invariants.check(self.path, chat_id, self.calendar, self.clock.now())
+
+    async def opt_out(self, chat: ChatKey, user_id: str, at: datetime) -> bool:
+        chat_id = await self._settled(chat)
+        changed = await exclusions.opt_out(chat_id, user_id, at, self.clock.now())
+        self.traces.soon()
+        return changed
+
+    async def opt_in(self, chat: ChatKey, user_id: str, at: datetime) -> bool:
+        return await exclusions.opt_in(await self._settled(chat), user_id, at)
+
+    async def forget(self, chat: ChatKey, user_id: str, at: datetime) -> Forgotten:
+        forgotten = await forgetting.forget(await self._settled(chat), user_id, at)
+        self.traces.soon()
+        self.jobs.soon()
+        return forgotten
+
+    async def _settled(self, chat: ChatKey) -> int:
+        """The chat's row id, once everything that was said so far is stored."""
+        if self.recorder.waiting:
+            await self.recorder.flush()
+        return await self._known(chat)
 
     async def _known(self, chat: ChatKey) -> int:
         chat_id = await chats.find(chat)
         if chat_id is None:
             raise ChatError("这个会话还没有记录过消息")
         return chat_id
+
+    async def _taken_back(self, chat: ChatKey) -> bool:
+        return bool(await memories.stale_activities(await self._known(chat)))
 
     async def _count_notes(self, chat: ChatKey, purpose: str, cost: Usage, ok: bool) -> None:
         chat_id = await self._known(chat)

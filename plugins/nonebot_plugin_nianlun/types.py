@@ -249,6 +249,25 @@ class ChatStatus:
     """Who writes the notes now: `model` or `offline`."""
     paused: bool
     """Recording is switched off for this chat."""
+    token_limit: int | None = None
+    """Tokens that notes may cost in one logical day; None without a limit."""
+    limit_reached: bool = False
+    """The offline writer takes over from the model until the logical day ends."""
+    last_gap: tuple[datetime, datetime] | None = None
+    """From when to when, of the gap that ended last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """What was removed of a member who asked to be forgotten, in rows."""
+
+    messages: int
+    notes: int
+    """Activities, days, months and years that were emptied and are written anew."""
+    facts: int
+    names: int
+    opted_out: bool
+    """What the member says from now on is not recorded either."""
 
 
 @dataclass(frozen=True, slots=True)

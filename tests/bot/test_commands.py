@@ -25,13 +25,16 @@ from nonebot.matcher import Matcher
 from nonebug import App
 import pytest
 
+from plugins.nonebot_plugin_nianlun.chat.delivery import LONG_LINES
 from plugins.nonebot_plugin_nianlun.commands.matcher import register
 from plugins.nonebot_plugin_nianlun.errors import StoreLocked
 from plugins.nonebot_plugin_nianlun.memory.calendar import Calendar
+from plugins.nonebot_plugin_nianlun.memory.invariants import Inspection
 from plugins.nonebot_plugin_nianlun.types import (
     Activity,
     ChatKey,
     ChatStatus,
+    Forgotten,
     Memory,
     MemoryKind,
     TidyReport,
@@ -53,6 +56,10 @@ HELP = """年轮：我的记忆
 /记忆 今天  今天记下的事
 /记忆 昨天  昨天记下的事
 /记忆 整理  把欠着的记录现在写完〔管理〕
+/记忆 核对  看看有没有漏记、重记或对不上的地方〔管理〕
+/记忆 别记我  从现在起不记你说的话
+/记忆 可以记我  又开始记你说的话
+/记忆 忘记我  清掉你说过的话和关于你的记忆，先要确认
 /记忆 2026-01-05  那一天的记忆；2026-01 是那个月的，2026 是那一年的
 〔管理〕群主、管理员和机器人的主人可用；私聊里都可以用。"""
 STATUS = """年轮的状态
@@ -67,6 +74,7 @@ TODAY = "2026-11-29（周日）\n&3 10:32 我和小鹿聊了草莓蛋糕。（#1
 YESTERDAY = "2026-11-28（周六）我还没有记下什么。"
 A_DAY = "2026-01-05（周一）\n我第一次来到这里。\n第 1 版 · 离线写手 · 2026-11-29 10:32"
 TIDY = "整理过了：写了 1 条活动。"
+SOUND = "没有问题：9 条消息、3 条活动、15 篇记忆都对得上。"
 ANSWERS = {
     "帮助": HELP,
     "状态": STATUS,
@@ -74,6 +82,7 @@ ANSWERS = {
     "昨天": YESTERDAY,
     "2026-1-5": A_DAY,
     "整理": TIDY,
+    "核对": SOUND,
 }
 READING = {"帮助", "今天", "昨天", "2026-1-5"}
 
@@ -120,6 +129,9 @@ class FakeDesk:
     failure: Exception | None = None
     closed: frozenset[str] = frozenset()
     asked: list[ChatKey] = field(default_factory=list)
+    changes: bool = True
+    """Whether opting out or in changes something."""
+    done: list[tuple[str, str, datetime]] = field(default_factory=list)
 
     def hears(self, chat: ChatKey) -> bool:
         return chat.peer_id not in self.closed
@@ -157,6 +169,25 @@ class FakeDesk:
     async def tidy(self, chat: ChatKey) -> TidyReport:
         self._ask(chat)
         return TidyReport(activities=1, memories=0, declined=0, errors=())
+
+    async def inspect(self, chat: ChatKey) -> Inspection:
+        self._ask(chat)
+        return Inspection(messages=9, activities=3, memories=15, findings=(), found=0)
+
+    async def opt_out(self, chat: ChatKey, user_id: str, at: datetime) -> bool:
+        self._ask(chat)
+        self.done.append(("opt_out", user_id, at))
+        return self.changes
+
+    async def opt_in(self, chat: ChatKey, user_id: str, at: datetime) -> bool:
+        self._ask(chat)
+        self.done.append(("opt_in", user_id, at))
+        return self.changes
+
+    async def forget(self, chat: ChatKey, user_id: str, at: datetime) -> Forgotten:
+        self._ask(chat)
+        self.done.append(("forget", user_id, at))
+        return Forgotten(messages=7, notes=3, facts=2, names=1, opted_out=not self.changes)
 
     def _ask(self, chat: ChatKey) -> None:
         self.asked.append(chat)
@@ -225,9 +256,17 @@ async def chatting(app: App, matcher: type[Matcher]) -> AsyncIterator[tuple[Matc
 
 
 async def expect(app: App, matcher: type[Matcher], event: MessageEvent, answer: str) -> None:
+    """The answer goes out, folded into a bundle where it has many lines."""
     async with chatting(app, matcher) as (ctx, bot):
         ctx.receive_event(bot, event)
-        ctx.should_call_send(event, MessageSegment.text(answer), bot=bot)
+        if answer.count("\n") < LONG_LINES:
+            ctx.should_call_send(event, MessageSegment.text(answer), bot=bot)
+            return
+        bundle = [MessageSegment.node_custom(SELF, "小年", Message(MessageSegment.text(answer)))]
+        group = isinstance(event, GroupMessageEvent)
+        peer = {"group_id": event.group_id} if group else {"user_id": event.user_id}
+        api = f"send_{'group' if group else 'private'}_forward_msg"
+        ctx.should_call_api(api, {**peer, "messages": bundle}, {"message_id": 1})
 
 
 async def expect_silence(app: App, matcher: type[Matcher], event: MessageEvent) -> None:
@@ -276,7 +315,10 @@ async def test_each_verb_for_each_rank(
 
 def everything_governed(text: str) -> str:
     title, *rows, legend = text.splitlines()
-    rows = [f"{row.removesuffix('〔管理〕')}〔管理〕" for row in rows]
+    own = ("/记忆 别记我", "/记忆 可以记我", "/记忆 忘记我")
+    rows = [
+        row if row.startswith(own) else f"{row.removesuffix('〔管理〕')}〔管理〕" for row in rows
+    ]
     return "\n".join([title, *rows, legend])
 
 
@@ -376,6 +418,10 @@ USAGES = """没看懂这条指令，可以这样写：
 /记忆 今天
 /记忆 昨天
 /记忆 整理
+/记忆 核对
+/记忆 别记我
+/记忆 可以记我
+/记忆 忘记我
 /记忆 2026-01-05"""
 
 
@@ -522,3 +568,101 @@ async def test_an_answer_that_cannot_be_sent_breaks_nothing(
         ctx.should_call_send(
             event, MessageSegment.text(TODAY), exception=ActionFailed(retcode=100), bot=bot
         )
+
+
+ANYBODY = [
+    ("group", "member", MEMBER),
+    ("group", "", MEMBER),
+    ("group", "owner", BOSS),
+    ("private", "", MEMBER),
+]
+SAID_AT = NOW.replace(microsecond=0)
+
+
+@pytest.mark.parametrize(("kind", "role", "user_id"), ANYBODY)
+@pytest.mark.parametrize(
+    ("verb", "call", "changes", "told"),
+    [
+        ("别记我", "opt_out", True, "从现在起不记你在这里说的话"),
+        ("别记我", "opt_out", False, "本来就没有在记"),
+        ("可以记我", "opt_in", True, "又会记你说的话"),
+        ("可以记我", "opt_in", False, "本来就在记"),
+    ],
+)
+async def test_everybody_may_opt_out_and_in(
+    app: App,
+    matcher: type[Matcher],
+    desk: FakeDesk,
+    kind: str,
+    role: str,
+    user_id: int,
+    verb: str,
+    call: str,
+    changes: bool,
+    told: str,
+) -> None:
+    desk.members_read, desk.changes = False, changes
+    event = event_of(f"/记忆 {verb}", kind=kind, role=role, user_id=user_id)
+    assert told in await answer_to(app, matcher, event)
+    assert desk.done == [(call, str(user_id), SAID_AT)]
+
+
+async def answer_to(app: App, matcher: type[Matcher], event: MessageEvent) -> str:
+    """What is sent, whatever it is."""
+    sent: list[str] = []
+
+    async def note(bot: Bot, event: Any, message: Any, **kwargs: Any) -> None:
+        sent.append(str(message))
+
+    async with chatting(app, matcher) as (ctx, bot):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(type(bot), "send", note)
+            ctx.receive_event(bot, event)
+            await ctx.run()
+    (text,) = sent
+    return text
+
+
+@pytest.mark.parametrize(("kind", "role", "user_id"), ANYBODY)
+async def test_forgetting_wants_the_code_that_was_given(
+    app: App, matcher: type[Matcher], desk: FakeDesk, kind: str, role: str, user_id: int
+) -> None:
+    async def say(text: str, by: int = user_id) -> str:
+        event = event_of(text, kind=kind, role=role, user_id=by)
+        return await answer_to(app, matcher, event)
+
+    question = await say("/记忆 忘记我")
+    assert "找不回来" in question
+    code = question.rpartition(" ")[2]
+    assert question.endswith(f"/记忆 忘记我 {code}")
+    assert len(code) == 6
+    other = f"{(int(code) + 1) % 1_000_000:06}"
+    assert "确认码不对" in await say(f"/记忆 忘记我 {other}")
+    assert "确认码不对" in await say(f"/记忆 忘记我 {code}", by=40004)
+    assert desk.done == []
+    answer = await say(f"/记忆 忘记我 {code}")
+    assert "7 条消息，1 个名字，2 条关于你的事；3 篇记忆" in answer
+    assert "备份和导出" in answer
+    assert ("别人的话" in answer) is (kind == "group")
+    assert "/记忆 别记我" in answer
+    assert desk.done == [("forget", str(user_id), SAID_AT)]
+    assert "确认码不对" in await say(f"/记忆 忘记我 {code}")
+    assert len(desk.done) == 1
+
+
+async def test_what_is_no_code_is_explained(
+    app: App, matcher: type[Matcher], desk: FakeDesk
+) -> None:
+    for typed in ("/记忆 忘记我 12345", "/记忆 忘记我 小鹿", "/记忆 别记我 小鹿"):
+        answer = await answer_to(app, matcher, event_of(typed))
+        assert answer.startswith("没看懂这条指令")
+    assert desk.done == []
+
+
+async def test_the_anonymous_are_nobody_in_particular(
+    app: App, matcher: type[Matcher], desk: FakeDesk
+) -> None:
+    event = event_of("/记忆 忘记我")
+    event.sub_type = "anonymous"
+    assert "匿名" in await answer_to(app, matcher, event)
+    assert desk.asked == []

@@ -65,6 +65,8 @@ async def test_tidying_writes_what_is_pending(shared_bot: BotProcess, client: On
     await client.wait_for_send(331)
     await client.group_message("/记忆 今天", group_id=331)
     assert "爬山" in (await client.wait_for_send(331)).text
+    await client.group_message("/记忆 核对", role="admin", group_id=331)
+    assert "没有问题" in (await client.wait_for_send(331)).text
 
 
 @pytest.mark.parametrize("refuses", [False, True])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from pathlib import Path
 import sys
 
@@ -93,6 +94,7 @@ async def test_what_a_person_is_told(new_bot: BotMaker) -> None:
         (["--me", "没有这个人"], ["鹿老师", "小忆"]),
         (["--format", "nianlun"], ["header"]),
         ([], ["--self-id"]),
+        (["--chat", "鹿老师🦌=10002/private:1"], ["10001", "10002"]),
     ],
 )
 async def test_what_does_not_fit_the_file_fails_and_stores_nothing(
@@ -117,6 +119,7 @@ async def test_what_does_not_fit_the_file_fails_and_stores_nothing(
         ["a", "--self-id", "abc"],
         ["a", "--format", "xml"],
         ["a", "--timezone", "Nowhere/City"],
+        ["a", "--chat", "group:号码"],
     ],
 )
 async def test_wrong_usage(shared_bot: BotProcess, options: list[str]) -> None:
@@ -125,7 +128,7 @@ async def test_wrong_usage(shared_bot: BotProcess, options: list[str]) -> None:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("broken", ["cut", "garbage", "missing", "folder"])
+@pytest.mark.parametrize("broken", ["cut", "garbage", "missing", "folder", "pipe", "seconds"])
 async def test_a_broken_file_changes_nothing(
     new_bot: BotMaker, tmp_path: Path, broken: str
 ) -> None:
@@ -136,12 +139,61 @@ async def test_a_broken_file_changes_nothing(
         file.write_bytes(file.read_bytes()[:-200])
     elif broken == "garbage":
         file.write_bytes(bytes(range(256)) * 300)
+    elif broken == "seconds":
+        messages = list(qce_messages(3))
+        write_qce(file, ({**one, "timestamp": one["timestamp"] // 1000} for one in messages))
     elif broken == "folder":
         file.mkdir()
+    elif broken == "pipe":
+        if sys.platform == "win32":
+            pytest.skip("no named pipes in the file system")
+        os.mkfifo(file)
     done = await bot.cli("import", str(file), "--self-id", "10001", "--chat", "group:123")
     assert (done.returncode, done.stdout) == (1, "")
     check_failure(done)
     assert bot.query("SELECT * FROM nianlun_chat") == []
+
+
+async def test_what_a_qce_export_calls_me_is_read_back(new_bot: BotMaker, tmp_path: Path) -> None:
+    bot, other = new_bot(), new_bot()
+    messages = list(qce_messages(40))
+    for number, uin in enumerate(("ME", "Me", "me", "x" * 500, " ", "name:甲")):
+        messages[number]["sender"]["uin"] = uin
+    await bot.cli_ok("import", str(write_qce(tmp_path / "a.json", iter(messages))))
+    await bot.cli_ok("rollup")
+    file = tmp_path / "whole.jsonl"
+    await bot.cli_ok("export", "group:123", "-o", str(file))
+    said = await other.cli_ok("import", str(file))
+    assert "没有照原样" not in said
+    assert await whole(other) == await whole(bot)
+
+
+async def test_it_can_be_said_later_who_the_bot_is(new_bot: BotMaker, tmp_path: Path) -> None:
+    bot = new_bot()
+    file = str(write_qce(tmp_path / "a.json", qce_messages(60)))
+    said = await bot.cli_ok("import", file)
+    assert "--me" in said
+    said = await bot.cli_ok("import", file, "--me", "20003")
+    assert "新存 0 条，早已有 60 条" in said
+    assert "20003" not in {row.user_id for row in stored(bot, "group:123")}
+    assert "me" in {row.user_id for row in stored(bot, "group:123")}
+    assert "新存 0 条，早已有 60 条" in await bot.cli_ok("import", file)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a shell and its pipes")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+async def test_nobody_reads_what_it_says(
+    new_bot: BotMaker, tmp_path: Path, unbuffered: str
+) -> None:
+    bot = new_bot({"PYTHONUNBUFFERED": unbuffered})
+    file = write_qce(tmp_path / "a.json", qce_messages(30))
+    command = f"({sys.executable} bot.py import {file}; echo status $? >&2) | true"
+    shell = await asyncio.create_subprocess_shell(
+        command, cwd=bot.folder, env=bot.env, stderr=asyncio.subprocess.PIPE
+    )
+    _, told = await shell.communicate()
+    assert told.decode() == "status 1\n"
+    assert count(bot) == 30
 
 
 async def test_our_own_export_into_an_empty_folder(new_bot: BotMaker, tmp_path: Path) -> None:

@@ -150,3 +150,24 @@ async def test_offline_on_request_asks_no_model(new_bot: BotMaker, model: ModelS
     check_cover(rows)
     assert {row["writer"] for row in of_type(rows, "activity")} == {"offline"}
     assert not [r for r in model.requests if calls_for_notes(r)]
+
+
+async def test_what_was_written_offline_is_written_again_on_request(
+    new_bot: BotMaker, model: ModelServer
+) -> None:
+    model.script(helpful_responder)
+    bot = await new_bot({"NIANLUN__ACTIVITY_MESSAGES": "500"}, model=model).start()
+    async with OneBotClient(bot.port) as client:
+        for number in range(12):
+            await client.group_message(f"第 {number} 句，周六去爬山", group_id=1)
+        await wait_stored(bot, "group:1", 12)
+    await bot.cli_ok("rollup", "--offline")
+    [offline] = of_type(await bot.export("group:1"), "activity")
+    assert "1 条活动" in await bot.cli_ok("rollup", "--rewrite", "--chat", "group:1")
+    rows = await bot.export("group:1")
+    check_cover(rows)
+    [rewritten] = of_type(rows, "activity")
+    assert (rewritten["id"], rewritten["writer"]) == (offline["id"], "model")
+    kept = bot.query("SELECT text, writer FROM nianlun_note_version WHERE kind = 'activity'")
+    assert kept == [(offline["text"], "offline")]
+    assert (await bot.cli("rollup", "--offline", "--rewrite")).returncode == 2

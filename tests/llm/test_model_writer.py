@@ -235,7 +235,7 @@ async def test_three_times_too_long_is_cut_at_a_sentence(bench: Bench) -> None:
     note = await bench.writer.write_activity(window(), SCENE)
     assert note is not None
     assert 50 <= count_units(note.text) <= 100
-    assert "很长的故事。" in note.text
+    assert note.text.endswith("很长的故事。……")
     assert len(bench.server.requests) == 3
 
 
@@ -251,6 +251,16 @@ async def test_an_outage_is_not_asked_again(bench: Bench) -> None:
         await bench.writer.write_activity(window(), SCENE)
     assert len(bench.server.requests) == 1
     assert bench.reported == [(CHAT, "activity", Usage(), False)]
+
+
+@pytest.mark.parametrize(
+    "reply", [completion(""), completion("算了", finish_reason="content_filter")]
+)
+async def test_an_answer_without_use_is_counted_with_its_cost(bench: Bench, reply: Reply) -> None:
+    bench.server.script(lambda body: reply)
+    with pytest.raises((BadAnswer, ModelRefused)):
+        await bench.writer.write_activity(window(), SCENE)
+    assert set(bench.reported) == {(CHAT, "activity", COST, False)}
 
 
 async def test_refused_content_is_not_asked_again(bench: Bench) -> None:
@@ -298,7 +308,7 @@ async def test_too_long_memories_are_cut_after_three(bench: Bench) -> None:
     bench.server.script(lambda body: update("这一天我听了一个很长的故事。" * 60))
     (note,) = await bench.writer.write_memories([task()], SCENE, has_next_tasks=False)
     assert 250 <= count_units(note.text) <= 500
-    assert note.text.endswith("。")
+    assert note.text.endswith("故事。……")
     assert len(bench.server.requests) == 3
 
 

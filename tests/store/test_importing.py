@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 import random
+import time
 
 import pytest
 
@@ -63,7 +65,8 @@ def message(
 
 
 def line(said: str, at: float = 0, by: str = "20001", name: str = "小鹿", **more: object) -> Line:
-    flags = {key: more.pop(key) for key in ("withdrawn", "nameless", "seq") if key in more}
+    names = ("withdrawn", "nameless", "seq", "told_as")
+    flags = {key: more.pop(key) for key in names if key in more}
     return Line(message(said, at, by, name, **more), **flags)  # type: ignore[arg-type]
 
 
@@ -160,6 +163,72 @@ async def test_a_line_with_only_a_name_is_the_message_of_whoever_has_it() -> Non
     other = line("在吗", by="name:阿澈", name="阿澈", nameless=True)
     stored = await bring([same, other])
     assert (stored.new, stored.known) == (1, 1)
+
+
+async def speakers_of() -> list[str]:
+    return [row.user_id for row in await rows()]
+
+
+async def test_who_is_the_bot_may_be_said_later_and_need_not_be_said_again() -> None:
+    file = [line("在吗", id="1"), line("在的", 5, "20009", "小忆", id="2"), line("在的", 5)]
+    await bring(file)
+    declared = line("在的", 5, ME, "小忆", id="2", told_as="20009")
+    for again in (declared, file[1], declared):
+        stored = await bring([file[0], again, file[2]])
+        assert (stored.new, stored.known) == (0, 3)
+        assert await speakers_of() == ["20001", ME, "20001"]
+    known = await Speaker.all().order_by("user_id").values_list("user_id", flat=True)
+    assert known == ["20001", ME]
+    assert await SpeakerName.filter(user_id="20009").count() == 0
+
+
+async def test_a_number_that_is_told_later_takes_the_place_of_the_name() -> None:
+    named = line("在吗", by="name:鹿老师", name="鹿老师", nameless=True, told_as="name:鹿老师")
+    await bring([named, named._replace(message=message("早", 9, "name:鹿老师", "鹿老师"))])
+    stored = await bring([line("在吗", by="20001", name="鹿老师", id="75")])
+    assert (stored.new, stored.known) == (0, 1)
+    assert await speakers_of() == ["20001", "name:鹿老师"]
+    assert await Speaker.filter(user_id="name:鹿老师").count() == 1, "they still say something"
+    assert (await bring([named])).new == 0
+    assert await speakers_of() == ["20001", "name:鹿老师"]
+
+
+@pytest.mark.parametrize("nameless_first", [True, False])
+async def test_between_two_people_names_need_not_agree(nameless_first: bool) -> None:
+    chat = ChatKey("10001", "private", "456")
+
+    def said(who: str, name: str, words: str, at: float) -> Line:
+        told = message(words, at, who, name)
+        nameless = who.startswith("name:")
+        return Line(replace(told, chat=chat), nameless=nameless, told_as=who)
+
+    by_name = [said("name:备注", "备注", "嗯", 0), said("name:小忆", "小忆", "嗯", 0)]
+    by_number = [said("456", "昵称", "嗯", 0), said(ME, "小忆", "嗯", 0)]
+    ids = await chats.ensure([chat], NOON)
+    for lines in (by_name, by_number) if nameless_first else (by_number, by_name):
+        file = Importer(ids[chat], readable, "小忆")
+        await file.store(lines)
+        await file.finish()
+    assert await speakers_of() == ["456", ME]
+
+
+async def test_withdrawn_words_do_not_come_back_under_another_name() -> None:
+    chat = ChatKey("10001", "private", "456")
+    await record(replace(message("hunter2", by="456", id="-5", source="event"), chat=chat))
+    await record(Withdrawal(chat, "-5", "456", NOON + timedelta(seconds=9)))
+    told = replace(message("hunter2", by="name:备注", name="备注"), chat=chat)
+    ids = await chats.ensure([chat], NOON)
+    stored = await Importer(ids[chat], readable, "小忆").store([Line(told, nameless=True)])
+    assert (stored.new, stored.taken_back) == (0, [1])
+
+
+async def test_a_second_with_very_many_lines_takes_no_time() -> None:
+    count = 4000
+    await bring([line(f"{number}", id=f"a{number}") for number in range(count)])
+    began = time.process_time()
+    stored = await bring([line(f"{number}", id=f"b{number}") for number in range(count)])
+    assert (stored.new, stored.known) == (0, count)
+    assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize("skew", [-90, 0, 2])

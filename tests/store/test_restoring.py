@@ -314,6 +314,80 @@ async def test_references_that_do_not_hold_are_told_by_line(tmp_path: Path) -> N
     assert (await exported(OTHER))[1:] == rows[1:]
 
 
+async def test_a_wrong_number_costs_no_more_than_what_refers_to_it(tmp_path: Path) -> None:
+    await talk(days=3)
+    await nianlun.jobs.tidy([GROUP])
+    rows = await exported()
+    said, notes = of(rows, "message"), of(rows, "activity")
+    notes[0]["id"] = 2**63 - 1
+    said[-1]["seq"] = 1
+    report = await bring(write(tmp_path / "edited.jsonl", rows), OTHER)
+    assert report.chats[0].new == len(said)
+    after = await exported(OTHER)
+    assert [one["text"] for one in of(after, "message")] == [one["text"] for one in said]
+    assert len(of(after, "activity")) == len(notes) - 1, "all but the one of the last message"
+    await nianlun.jobs.tidy([OTHER])
+    assert not any(one["text"] == "" for one in of(await exported(OTHER), "day"))
+
+
+async def test_a_day_is_made_of_its_own_activities_only(tmp_path: Path) -> None:
+    await talk(days=3)
+    await nianlun.jobs.tidy([GROUP])
+    rows = await exported()
+    first, last = of(rows, "day")[0], of(rows, "activity")[-1]
+    assert first["date"] != last["date"]
+    first["sources"].append(last["id"])
+    report = await bring(write(tmp_path / "edited.jsonl", rows), OTHER)
+    assert rows.index(first) + 1 in [one.line for one in report.unreadable]
+    # Nothing that a withdrawn message was told in is out of reach.
+    message = next(one for one in of(rows, "message") if one["seq"] == last["from_seq"])
+    await withdraw(message["message_id"], OTHER)
+    said = repr([one for one in await exported(OTHER) if one["type"] in ("day", "month")])
+    assert last["text"] not in said
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes"),
+    [
+        ("day", {"version": 2**63 - 1}),
+        ("day", {"writer": ""}),
+        ("day", {"writer": "10086\n## 23:59"}),
+        ("activity", {"owner": "Me"}),
+        ("speaker", {"user_id": " "}),
+        ("speaker", {"user_id": "ME"}),
+        ("fact", {"owner": "ME"}),
+    ],
+)
+async def test_values_that_would_do_harm_are_left_out(
+    tmp_path: Path, kind: str, changes: Json
+) -> None:
+    await talk(days=2)
+    await nianlun.jobs.tidy([GROUP])
+    chat_id = await chats.find(GROUP)
+    assert chat_id is not None
+    await facts.store(chat_id, [NewFact("preferences", "coffee", "美式", 3)], NOW)
+    rows = await exported()
+    odd = of(rows, kind)[0]
+    odd |= changes
+    report = await bring(write(tmp_path / "edited.jsonl", rows), OTHER)
+    assert rows.index(odd) + 1 in [one.line for one in report.unreadable]
+    assert not any(odd.items() <= one.items() for one in of(await exported(OTHER), kind))
+
+
+async def test_names_in_a_file_are_as_short_as_any(tmp_path: Path) -> None:
+    await talk(days=1)
+    rows = await exported()
+    of(rows, "speaker")[0] |= {"name": "鹿" * 500, "names": ["鹿" * 500, "\u200b", "旧"]}
+    await bring(write(tmp_path / "edited.jsonl", rows), OTHER)
+    (speaker,) = [
+        one
+        for one in of(await exported(OTHER), "speaker")
+        if one["user_id"] == of(rows, "speaker")[0]["user_id"]
+    ]
+    assert max(map(len, speaker["names"])) == 100
+    assert "\u200b" not in speaker["names"]
+
+
 async def test_settings_of_a_chat_that_is_there_stay(tmp_path: Path) -> None:
     await talk(days=1)
     file = write(tmp_path / "whole.jsonl", await exported())
@@ -367,3 +441,16 @@ async def test_numbers_and_times_that_cannot_be_do_no_harm(tmp_path: Path) -> No
     after = await exported(OTHER)
     assert [row["id"] for row in of(after, "activity")] == [1, 2]
     assert [row["date"] for row in of(after, "day")] == ["2026-01-01"]
+
+
+async def test_nobody_has_said_anything_in_the_future_yet(tmp_path: Path) -> None:
+    header = {"type": "header", "format": "nianlun", "version": 1, "chat": "group:999"}
+    said = {"type": "message", "message_id": None, "user_id": "20001", "name": "小鹿", "text": "在"}
+    said |= {"segments": [], "reply_to": None, "withdrawn": False}
+    now = datetime.now(UTC)
+    times = [now, now + timedelta(hours=1), now + timedelta(days=2)]
+    rows = [header | {"self_id": "10009"}]
+    rows += [said | {"seq": n, "time": at.isoformat()} for n, at in enumerate(times, 1)]
+    report = await bring(write(tmp_path / "odd.jsonl", rows))
+    assert report.new == 2
+    assert [one.line for one in report.unreadable] == [4]

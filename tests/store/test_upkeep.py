@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -454,11 +455,25 @@ async def test_a_fact_from_a_withdrawn_message_goes_with_it(world: World) -> Non
     world.clock.time = local(DAY, 10)
     await world.run()
     assert SECRET in world.dump()
+    world.writer.facts = lambda window: (
+        Fact("preferences", "茶", "爱喝茶", window.messages[0].seq),
+    )
+    await world.withdraw(ids[0])
+    assert SECRET not in world.dump()
+    await world.run()
+    assert [row.name for row, _ in await facts.everything(world.chat_id)] == ["茶"]
+
+
+async def test_a_fact_that_tells_a_neighbours_withdrawn_words_goes_too(world: World) -> None:
+    world.writer.facts = lambda window: (
+        Fact("preferences", "口令", SECRET, window.messages[1].seq),
+    )
+    ids = await world.talk(8, local(DAY, 9))
+    world.clock.time = local(DAY, 10)
+    await world.run()
     world.writer.facts = lambda window: ()
     await world.withdraw(ids[0])
-    await world.run()
     assert SECRET not in world.dump()
-    assert [row.name for row, _ in await facts.everything(world.chat_id)] == ["茶"]
 
 
 async def test_a_fact_goes_back_to_what_was_said_before(world: World) -> None:
@@ -695,3 +710,160 @@ async def test_interleaved_windows_tell_their_runs(world: World) -> None:
     rows = await Row.all().order_by("seq")
     assert len({row.activity_id for row in rows}) == 2
     assert all(one.seq + 1 == other.seq for one, other in pairwise(rows))
+
+
+async def fill_a_day(world: World) -> None:
+    """A day whose six activities are more than one request carries."""
+    for hour in range(8, 20, 2):
+        await world.talk(8, local(DAY, hour), f"{hour}点" + "长" * 500)
+    world.clock.time = local(DAY + timedelta(days=1), 5)
+    world.writer.shorten = lambda text: text[:80]
+
+
+async def test_a_day_larger_than_a_request_is_written_in_parts(world: World) -> None:
+    await fill_a_day(world)
+    report = await world.run()
+    assert report == TidyReport(6, 1, 0, ())
+    tasks = [tasks for tasks, _ in world.writer.batches]
+    *parts, whole = [batch[0] for batch in tasks]
+    assert all(len(batch) == 1 for batch in tasks)
+    texts = [source.text for part in parts for source in part.sources]
+    assert [text[:7] for text in texts] == [f"我听见：{hour}点长"[:7] for hour in range(8, 20, 2)]
+    assert len(parts) == len(whole.sources) > 1
+    assert [source.text[:8] for source in whole.sources] == [
+        part.sources[0].text[:8] for part in parts
+    ]
+    await check_has_next(world)
+    row = await Memory.get(chat_id=world.chat_id, kind="day")
+    assert (row.sources, row.version, row.closed) == ('["1", "2", "3", "4", "5", "6"]', 1, True)
+    assert await Activity.filter(merged=False).count() == 0
+    assert await world.run() == NOTHING_DONE
+
+
+async def test_a_month_larger_than_a_request_is_written_in_parts(world: World) -> None:
+    world.writer.shorten = lambda text: text[:80] + "事" * 700
+    await close_days(world, 30, start=date(2026, 10, 1))
+    world.clock.time = local(date(2026, 11, 2), 5)
+    world.writer.batches.clear()
+    await world.run()
+    months = [tasks[0] for tasks, _ in world.writer.batches if tasks[0].kind == "month"]
+    *parts, whole = months
+    assert len(parts) == len(whole.sources) == 2
+    assert sum(len(part.sources) for part in parts) == 30
+    await check_has_next(world)
+    row = await Memory.get(chat_id=world.chat_id, kind="month")
+    assert row.sources.count("2026-10-") == 30
+
+
+async def test_what_is_taken_back_between_the_parts_is_not_in_the_whole(world: World) -> None:
+    await fill_a_day(world)
+    gone = await world.say(SECRET, local(DAY, 8, 3))
+
+    async def take_back() -> None:
+        if len(world.writer.batches) == 2:
+            await world.withdraw(gone)
+
+    world.writer.while_rolling_up = take_back
+    await world.run()
+    await world.run()
+    assert SECRET not in (await world.memory("day", "2026-11-27") or SECRET)
+    assert await Activity.filter(merged=False).count() == 0
+
+
+async def test_a_lease_lost_between_the_parts_stores_nothing(world: World) -> None:
+    await fill_a_day(world)
+
+    async def ours() -> bool:
+        return len(world.writer.batches) < 1
+
+    assert (await replace(world.upkeep(), still_ours=ours).run(world.chat_id)).memories == 0
+    assert len(world.writer.batches) == 1
+    assert await world.memory("day", "2026-11-27") is None
+    assert (await world.run()).memories == 1
+
+
+async def test_what_cannot_be_afforded_is_written_by_the_fallback(world: World) -> None:
+    await world.talk(50, local(DAY, 9))
+    await world.talk(8, local(DAY, 12))
+    world.clock.time = local(DAY + timedelta(days=1), 5)
+
+    async def once() -> bool:
+        return world.writer.calls < 1
+
+    report = await replace(world.upkeep(), affordable=once).run(world.chat_id)
+    assert report == TidyReport(2, 1, 0, ())
+    assert len(world.writer.windows) == 1
+    assert world.writer.batches == []
+    assert (len(world.fallback.windows), len(world.fallback.batches)) == (1, 1)
+
+
+async def test_a_text_whose_parts_cost_too_much_is_the_fallbacks_as_a_whole(world: World) -> None:
+    await fill_a_day(world)
+
+    async def for_one_part() -> bool:
+        return not world.writer.batches
+
+    await replace(world.upkeep(), affordable=for_one_part).run(world.chat_id)
+    assert len(world.writer.batches) == 1
+    ((tasks, _),) = world.fallback.batches
+    assert [len(task.sources) for task in tasks] == [6]
+
+
+async def test_a_session_does_the_owed_work(world: World) -> None:
+    await world.talk(50, local(DAY, 9))
+    await world.talk(3, local(DAY, 12))
+    world.clock.time = local(DAY + timedelta(days=1), 5)
+    get = {"action": "get_tasks"}
+    for memory in ("上午聊得很热闹。（关键消息：[1,50])", "中午又说了几句。"):
+        session = world.upkeep().session(world.chat_id)
+        assert (await session.call(get))["action"] == "add_activity"
+        assert await session.call({"action": "add_activity", "memory": memory}) == {"success": True}
+        assert (await session.call(get))["has_next_tasks"] is False
+    session = world.upkeep().session(world.chat_id)
+    batch = await session.call(get)
+    assert batch["has_next_tasks"] is False
+    (task,) = batch["tasks"]
+    assert "上午聊得很热闹" in task["source"]["memory"]
+    assert "中午又说了几句" in task["source"]["memory"]
+    update = {"action": "update_memory", "task_id": 1, "memory": "这一天。（关键消息：[50]）"}
+    wrong = update | {"kind": "day", "date": "2026-11-28"}
+    assert (await session.call({"actions": [wrong]}))["success"] is False
+    right = update | {"kind": "day", "date": "2026-11-27"}
+    assert (await session.call({"actions": [right]}))["success"] is True
+    assert (await session.call(get))["tasks"] == []
+    assert await world.memory("day", "2026-11-27") == "这一天。（关键消息：[50]）"
+    assert await world.run() == NOTHING_DONE
+    assert world.writer.calls == 0
+
+
+async def test_a_session_closes_windows_of_declined_and_withdrawn_lines(world: World) -> None:
+    ids = await world.talk(10, local(DAY, 9))
+    world.clock.time = local(DAY, 10)
+    await world.run()
+    for message_id in ids[:3]:
+        await world.withdraw(message_id)
+    await world.talk(4, local(DAY, 11), "后来")
+    session = world.upkeep().session(world.chat_id)
+    task = await session.call({"action": "get_tasks"})
+    assert "话0" not in task["prompt"]
+    assert "话3" in task["prompt"]
+    assert "后来" not in task["prompt"]
+    await session.call({"action": "add_activity", "memory": "只记得后面的话。"})
+    session = world.upkeep().session(world.chat_id)
+    assert "后来0" in (await session.call({"action": "get_tasks"}))["prompt"]
+    assert await session.call({"action": "decline"}) == {"success": True}
+    (line,) = [x for x in await world.export() if x["type"] == "activity"]
+    assert line["text"] == "只记得后面的话。"
+    assert await messages.pending(world.chat_id, 10) == []
+
+
+async def test_a_session_hands_out_nothing_that_has_changed(world: World) -> None:
+    ids = await world.talk(10, local(DAY, 9))
+    session = world.upkeep().session(world.chat_id)
+    await session.call({"action": "get_tasks"})
+    await world.withdraw(ids[0])
+    answer = await session.call({"action": "add_activity", "memory": "话0。"})
+    assert answer["success"] is False
+    assert await Activity.all().count() == 0
+    assert "话0" not in (await session.call({"action": "get_tasks"}))["prompt"]
+    assert await session.call({"action": "add_activity", "memory": "话1。"}) == {"success": True}

@@ -55,6 +55,25 @@ def completion(content: object, **choice: object) -> dict[str, Any]:
     }
 
 
+def calling(*arguments: object, text: str | None = None, **choice: object) -> dict[str, Any]:
+    """A completion that calls the skill once for each of these; text stays as it is."""
+    calls = [
+        {
+            "id": f"call-{number}",
+            "type": "function",
+            "function": {
+                "name": "update_short_term_memory",
+                "arguments": given if isinstance(given, str) else _dump(given),
+            },
+        }
+        for number, given in enumerate(arguments)
+    ]
+    made = completion(text, finish_reason="tool_calls")
+    made["choices"][0]["message"]["tool_calls"] = calls
+    made["choices"][0] |= choice
+    return made
+
+
 HTML: Reply = (200, {"Content-Type": "text/html"}, "<html><body>Welcome</body></html>")
 
 
@@ -123,7 +142,10 @@ class ModelServer:
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                length = int(self.headers.get("Content-Length", 0))
+                body = self.rfile.read(length)
+                if len(body) < length:
+                    return  # whoever asked was killed meanwhile
                 if self.path != "/v1/chat/completions":
                     self._send(404, {}, '{"error": {"message": "no such route"}}')
                     return
@@ -162,9 +184,12 @@ class ModelServer:
 def helpful(*markers: str) -> Responder:
     """A model that does what it is asked: valid notes that keep those of the markers which
     their sources contain, citing the first messages it was shown; else a short line of chat.
+    With tools it works through the skill, call by call.
     """
 
     def respond(body: dict[str, Any]) -> Reply:
+        if body.get("tools"):
+            return _next_call(body, markers)
         asked = _first_user_text(body)
         if (messages := _block(asked, "聊天记录")) is not None:
             return _dump(_activity(messages, markers))
@@ -178,7 +203,22 @@ def helpful(*markers: str) -> Responder:
 helpful_responder: Responder = helpful()
 
 
-def _dump(answer: dict[str, Any]) -> str:
+def _next_call(body: dict[str, Any], markers: tuple[str, ...]) -> Reply:
+    last = body["messages"][-1]
+    answer: dict[str, Any] = {"has_next_tasks": True}
+    if last["role"] == "tool":
+        answer = json.loads(last["content"])
+    if answer.get("action") == "add_activity":
+        messages = _block(answer["prompt"], "聊天记录")
+        return calling(_activity(messages or "", markers))
+    if tasks := answer.get("tasks"):
+        return calling({"actions": [_update(task, markers) for task in tasks]})
+    if answer.get("has_next_tasks"):
+        return calling({"action": "get_tasks"})
+    return "都写好了。"
+
+
+def _dump(answer: object) -> str:
     return json.dumps(answer, ensure_ascii=False)
 
 

@@ -15,6 +15,7 @@ from typing import Literal, Self
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from tests.support.onebot_history import History
 from tests.support.onebot_platform import ApiFailure, Payload, Platform, Segments, Sent
 
 Echo = Literal["none", "before", "after"]
@@ -46,6 +47,8 @@ class OneBotClient:
         """Seconds that an action's answer takes."""
         self.failures: dict[str, ApiFailure] = {}
         """Actions that fail, by name."""
+        self.answers: dict[str, object] = {}
+        """Data with which an action is answered whatever it is asked."""
         self.calls: list[Call] = []
         self.sent: list[Sent] = []
         self._platform = Platform(self_id, "小忆")
@@ -54,6 +57,15 @@ class OneBotClient:
         self._socket: ClientConnection | None = None
         self._reader: asyncio.Task[None] | None = None
         self._answers: set[asyncio.Task[None]] = set()
+
+    @property
+    def history(self) -> History | None:
+        """How chats' histories are handed out; None: there are no such actions."""
+        return self._platform.history
+
+    @history.setter
+    def history(self, history: History | None) -> None:
+        self._platform.history = history
 
     async def connect(self, within: float = 5) -> Self:
         """Connect and report the connection, as after every reconnect.
@@ -144,11 +156,34 @@ class OneBotClient:
         *,
         at: float | None = None,
         message_id: int | str | None = None,
+        peer: int | None = None,
     ) -> Payload:
-        """A friend writes in private. Returns the event."""
+        """A friend writes in private, or with `peer` the account itself to a friend.
+
+        Returns the event.
+        """
         sender = {"user_id": user_id, "nickname": name, "card": ""}
-        event = self._platform.private_message(message, sender, user_id, at, message_id)
+        event = self._platform.private_message(message, sender, peer or user_id, at, message_id)
         return await self.emit({"post_type": "message"} | event)
+
+    def missed(
+        self,
+        message: str,
+        user_id: int = 10010,
+        name: str = "阿澈",
+        *,
+        at: float,
+        peer: int = GROUP,
+        private: bool = False,
+        message_id: int | None = None,
+    ) -> Payload:
+        """Something is said while the bot is away: only the history has it. Returns the event."""
+        sender = {"user_id": user_id, "nickname": name, "card": ""}
+        write = self._platform.private_message if private else self._platform.group_message
+        event = write(message, sender, peer, at, message_id)
+        event = {"post_type": "message", "self_id": self.self_id} | event
+        self._platform.remember(event)
+        return event
 
     async def recall(self, event: Payload, operator_id: int | None = None) -> None:
         """A message is taken back, by its author or by `operator_id`."""
@@ -204,7 +239,10 @@ class OneBotClient:
         try:
             if action in self.failures:
                 raise self.failures[action]
-            data, sent, own = self._platform.perform(action, params)
+            if action in self.answers:
+                data, sent = self.answers[action], None
+            else:
+                data, sent, own = self._platform.perform(action, params)
             answer = {"status": "ok", "retcode": 0, "data": data, "message": "", "wording": ""}
         except ApiFailure as failure:
             sent = None

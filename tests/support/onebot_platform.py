@@ -8,6 +8,8 @@ import time
 from typing import Any
 import zlib
 
+from tests.support.onebot_history import ACTIONS, History
+
 Payload = dict[str, Any]
 Segments = list[Payload]
 
@@ -62,6 +64,9 @@ class Platform:
         self._members: dict[tuple[int, int], Payload] = {}
         self._messages: dict[str, Payload] = {}
         self._numbers: dict[str, int] = {}
+        self._said: dict[tuple[str, str], list[Payload]] = {}
+        self.history: History | None = None
+        """How it hands out what was said; None: it has no such actions."""
 
     def group_message(
         self,
@@ -91,6 +96,9 @@ class Platform:
     def remember(self, event: Payload) -> None:
         """Keep a message, so that `get_msg` and `get_group_member_info` know of it."""
         self._messages[str(event["message_id"])] = event
+        scene = self._said.setdefault(_scene_of(event), [])
+        if event not in scene:
+            scene.append(event)
         if "group_id" in event:
             self._members[event["group_id"], event["user_id"]] = event["sender"]
 
@@ -102,6 +110,10 @@ class Platform:
         if action in _SENDS or action in _FORWARDS:
             sent, own = self._send(action, params)
             return {"message_id": sent.message_id}, sent, own
+        if self.history is not None and action in ACTIONS and self.history.offers(action):
+            peer = params.get("group_id") or params.get("user_id")
+            scene = ("group" if "group_id" in params else "private", str(peer))
+            return self.history.page(params, self._said.get(scene, [])), None, None
         answers: dict[str, Callable[[Payload], Any]] = {
             "get_msg": self._get_msg,
             "get_group_member_info": self._get_member,
@@ -170,6 +182,12 @@ class Platform:
         if key not in self._members:
             raise ApiFailure(1200, f"群({key[0]})成员{key[1]}不存在")
         return self._members[key] | {"group_id": key[0], "is_robot": False, "title": ""}
+
+
+def _scene_of(event: Payload) -> tuple[str, str]:
+    if "group_id" in event:
+        return "group", str(event["group_id"])
+    return "private", str(event.get("target_id") or event["user_id"])
 
 
 def text(value: str) -> Payload:

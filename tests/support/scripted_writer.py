@@ -37,6 +37,7 @@ class ScriptedWriter:
         self.refuses: Callable[[str], bool] = lambda text: False
         self.puzzled_by: Callable[[str], bool] = lambda text: False
         self.facts: Callable[[Window], tuple[Fact, ...]] = lambda window: ()
+        self.shorten: Callable[[str], str] = lambda text: text
         self.broken = False
         self.while_noting: Callable[[], Awaitable[None]] = _nothing
         self.while_rolling_up: Callable[[], Awaitable[None]] = _nothing
@@ -78,4 +79,4 @@ class ScriptedWriter:
         if not task.rebuild and task.target is not None:
             texts.insert(0, task.target.text)
         keys = [key for source in task.sources for key in source.key_messages][:10]
-        return Note(" / ".join(texts), tuple(keys), self.name)
+        return Note(self.shorten(" / ".join(texts)), tuple(keys), self.name)

@@ -43,6 +43,7 @@ def test_nothing_set_is_the_designed_product() -> None:
     assert (found.rollup_pending_activities, found.keep_days, found.keep_months) == (20, 7, 2)
     assert (found.prompt_budget, found.recall_budget, found.history_messages) == (6000, 800, 20)
     assert found.daily_token_limit is None
+    assert found.notes_tools is False
     assert found.enabled_chats == found.disabled_chats == found.api_keys == frozenset()
 
 

@@ -64,7 +64,20 @@ def test_a_target(text: str, expected: Target) -> None:
     assert target(text) == expected
 
 
-@pytest.mark.parametrize("text", [" ", "123", "group:", "=group:123", "room:1", "名字=123"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        " ",
+        "123",
+        "group:",
+        "=group:123",
+        "room:1",
+        "名字=123",
+        "group:号码",
+        "group:12 3",
+        "private:１",
+    ],
+)
 def test_no_target(text: str) -> None:
     with pytest.raises(ValueError, match=re.escape(text)):
         target(text)
@@ -72,7 +85,9 @@ def test_no_target(text: str) -> None:
 
 def test_what_is_asked_for_decides() -> None:
     chat = FoundChat("group", "群", "999", "20002")
-    assert place(chat, GROUP, to="10009/group:1", self_id="7") == "10009/group:1"
+    assert place(chat, GROUP, to="10009/group:1", self_id="10009") == "10009/group:1"
+    with pytest.raises(ChatError, match=r"10009.*7"):
+        place(chat, GROUP, to="10009/group:1", self_id="7")
     assert place(chat, GROUP, to="group:123") == "10001/group:123"
     assert place(chat, GROUP, to="group:5", self_id="7") == "7/group:5"
 
@@ -117,6 +132,40 @@ def test_two_people_of_one_name_are_never_taken_for_one() -> None:
     assert named == [first, known[0].key]
 
 
+def test_of_several_chats_of_one_name_none_is_guessed() -> None:
+    known = [
+        Known(ChatKey("10001", "private", "name:小王"), "小王"),
+        Known(ChatKey("10001", "private", "name:小王 2"), "小王"),
+    ]
+    file = survey(FoundChat("private", "小王"))
+    with pytest.raises(ChatError, match="--chat 小王=10001/private:name:小王 2"):
+        choose(file, [], None, known)
+    assert choose(file, [target("private:name:小王 2")], None, known) == [known[1].key]
+    numbered = Known(ChatKey("10001", "private", "456"), "小王")
+    assert choose(file, [], None, [*known, numbered]) == [numbered.key]
+
+
+def test_chats_without_name_and_number_do_not_become_one() -> None:
+    for kind in ("group", "private"):
+        with pytest.raises(ChatError, match=f"--chat {kind}:"):
+            place(FoundChat(kind, None, None, "10001"))
+    assert place(FoundChat("group", None, "5", "10001")) == "10001/group:5"
+
+
+def test_one_chat_cannot_go_to_two_places() -> None:
+    file = survey(FoundChat("private", "鹿"), FoundChat("group", "研"))
+    for pair in (["鹿=private:1", "鹿=private:2"], ["鹿=private:1", " 鹿 =private:2"]):
+        with pytest.raises(ChatError, match="只能选一个"):
+            choose(file, [target(text) for text in pair], "10001", [])
+
+
+def test_labels_are_unlike_each_other() -> None:
+    names = ["甲", "甲 2", "甲", "甲", "甲 2", "乙"]
+    file = survey(*(FoundChat("private", name) for name in names))
+    assert len({chat.label for chat in file.chats}) == len(names)
+    assert [chat.shares_name for chat in file.chats] == [True] * 5 + [False]
+
+
 def test_several_chats_need_names() -> None:
     file = survey(FoundChat("private", "鹿老师"), FoundChat("group", "研究所"))
     placed = choose(file, [target("研究所=group:123")], "10001", [])
@@ -155,3 +204,5 @@ def test_who_says_a_line() -> None:
     group = Speakers(GROUP, FoundChat("group", "鹿老师"), NOBODY)
     assert group.user_id(None, "鹿老师") == "name:鹿老师"
     assert len(group.user_id("9" * 500, "x")) <= 128
+    assert speakers.told_as("30003", "x") == "30003"
+    assert speakers.told_as(None, " 小忆") == "name:小忆"

@@ -65,3 +65,18 @@ def test_a_short_import_draws_nothing() -> None:
     drive(line, watch, 0.1, 0.01)
     line.end()
     assert screen.getvalue() == ""
+
+
+def test_nobody_watching_is_no_reason_to_stop() -> None:
+    class Gone(Terminal):
+        tries = 0
+
+        def write(self, _: str) -> int:
+            self.tries += 1
+            raise BrokenPipeError
+
+    screen, watch = Gone(), Watch()
+    line = ProgressLine(screen, watch)
+    drive(line, watch, 30, 1)
+    line.end()
+    assert screen.tries == 1

@@ -138,6 +138,7 @@ def test_who_said_it(sender: dict[str, object], user_id: str | None, name: str) 
         {"sender": None},
         {"sender": {}},
         {"sender": {"uid": "me", "name": "我"}},
+        {"sender": {"uin": "Me", "name": "我"}},
         {"content": None},
     ],
 )
@@ -150,6 +151,14 @@ def test_a_message_with_a_wrong_field_is_left_out(changes: dict[str, object]) ->
 def test_the_rest_goes_on_after_a_message_that_is_none() -> None:
     found = read({**PARTS, "messages": [5, None, MESSAGE]})
     assert [type(one) for one in found] == [FoundChat, Unreadable, Unreadable, FoundMessage]
+    told = [one.reason for one in found if isinstance(one, Unreadable)]
+    assert told == ["第 1 条不是一条消息", "第 2 条不是一条消息"]
+
+
+def test_a_name_is_never_long() -> None:
+    found = read_message(sender={"uid": "u" * 500})
+    assert isinstance(found, FoundMessage)
+    assert len(found.name) == 100
 
 
 def test_what_can_be_missing() -> None:

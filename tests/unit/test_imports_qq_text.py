@@ -139,15 +139,15 @@ def test_a_name_that_looks_like_half_a_day() -> None:
     ]
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be", "gb18030"])
+@pytest.mark.parametrize(
+    "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "gb18030"]
+)
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_encodings_and_line_ends(encoding: str, end: str) -> None:
     text = (
         f"{BANNER}\n\n{start()}2021-03-07 23:58:41 鹿老师🦌(10010)\n第一行\n\n第三行\u2028还是\n\n"
     )
     data = text.replace("\n", end).encode(encoding)
-    if encoding == "utf-16-be":
-        data = b"\xfe\xff" + data
     reader = QqText()
     assert reader.recognises(data)
     (said,) = messages(list(reader.read(BytesIO(data), SHANGHAI)))
@@ -301,6 +301,14 @@ def test_broken_bytes_are_told_and_the_rest_goes_on() -> None:
         Unreadable(10, "有认不出的字节，读成了 �")
     ]
     assert [text_of(one) for one in messages(found)] == ["好\ufffd的", "早"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "gb18030", "utf-16", "utf-16-le"])
+def test_a_file_that_ends_inside_a_character_is_told(encoding: str) -> None:
+    text = f"{BANNER}\n\n{start()}2021-03-07 1:00:00 甲(10010)\n早上好"
+    found = read(text.encode(encoding)[:-1])
+    assert len([one for one in found if isinstance(one, Unreadable)]) == 1
+    assert text_of(messages(found)[0]).startswith("早上")
 
 
 def test_an_endless_line_and_an_endless_message_are_told() -> None:

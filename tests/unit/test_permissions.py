@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from plugins.nonebot_plugin_nianlun.commands.permissions import READING, Role, Verb, may, refusal
+from plugins.nonebot_plugin_nianlun.commands.permissions import (
+    ABOUT_ONESELF,
+    READING,
+    Role,
+    Verb,
+    may,
+    refusal,
+)
 from plugins.nonebot_plugin_nianlun.types import ChatKind
 
-VERBS: tuple[Verb, ...] = ("帮助", "状态", "今天", "昨天", "日期", "整理")
+VERBS: tuple[Verb, ...] = ("帮助", "状态", "今天", "昨天", "日期", "整理", "核对")
+OWN: set[Verb] = {"别记我", "可以记我", "忘记我"}
 ALL: set[Verb] = set(VERBS)
 READ: set[Verb] = {"帮助", "今天", "昨天", "日期"}
 NONE: set[Verb] = set()
@@ -40,6 +48,21 @@ def test_table(
             if may(verb, is_superuser=is_superuser, role=role, kind=kind, members_read=members_read)
         }
         assert allowed == expected
+
+
+@pytest.mark.parametrize(("is_superuser", "role", "kind", "open_to", "closed_to"), TABLE)
+def test_everybody_may_speak_for_themselves(
+    is_superuser: bool, role: Role, kind: ChatKind, open_to: set[Verb], closed_to: set[Verb]
+) -> None:
+    """Whoever they are and whatever they may read; a store has nobody who speaks."""
+    assert ABOUT_ONESELF == OWN
+    for members_read in (True, False):
+        allowed = {
+            verb
+            for verb in OWN
+            if may(verb, is_superuser=is_superuser, role=role, kind=kind, members_read=members_read)
+        }
+        assert allowed == (set() if kind == "store" else OWN)
 
 
 def test_a_refusal_is_one_line_that_names_who_may() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date, timedelta
 
 from hypothesis import given
@@ -130,6 +131,15 @@ def test_a_month_enters_its_year_when_it_is_over() -> None:
     year = memory("year", "2026", ("2026-09",), closed=False)
     (owed,) = plan([], [inside, memory("month", "2026-09", merged=True), october, year])
     assert owed == Due("year", "2026", ("2026-10",), rebuild=False, closes=False)
+
+
+def test_a_month_that_its_year_holds_stays_there_while_it_is_open_again() -> None:
+    months = [memory("month", f"2026-0{n}", (f"2026-0{n}-05",), merged=True) for n in (3, 4)]
+    inside = [memory("day", f"2026-0{n}-05", ("1",), merged=True) for n in (3, 4)]
+    year = memory("year", "2026", ("2026-03", "2026-04"), closed=False)
+    assert plan([], [*inside, *months, year], waiting=("2026-03-09",)) == []
+    reopened = [replace(months[0], closed=False), months[1]]
+    assert [item.kind for item in plan([], [*inside, *reopened, year])] == ["month"]
 
 
 def test_a_text_that_a_person_edited_is_continued_and_never_replaced() -> None:

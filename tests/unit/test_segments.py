@@ -434,3 +434,9 @@ def test_one_line(text: str, limit: int) -> None:
     assert len(made) <= limit
     assert len(made.splitlines()) <= 1
     assert made == made.strip()
+
+
+def test_of_a_quotation_only_the_id_is_kept() -> None:
+    """The quoted text would stay here when the message that it comes from is taken back."""
+    quoting = seg("reply", id="-7", seq=3, text="口令是芝麻开门", qq="10010", time=1)
+    assert to_segments([quoting]) == [{"type": "reply", "data": {"id": "-7", "seq": 3}}]

@@ -14,11 +14,13 @@ from plugins.nonebot_plugin_nianlun.commands.periods import read_period
 from plugins.nonebot_plugin_nianlun.commands.views import (
     activities_view,
     day_title,
+    inspection_view,
     memory_view,
     status_view,
     tidy_view,
 )
 from plugins.nonebot_plugin_nianlun.memory.calendar import Calendar
+from plugins.nonebot_plugin_nianlun.memory.invariants import Inspection
 from plugins.nonebot_plugin_nianlun.types import Activity, ChatStatus, Memory, TidyReport
 
 CALENDAR = Calendar(ZoneInfo("Asia/Shanghai"), time(4, 0))
@@ -103,6 +105,18 @@ def test_the_status_shows_every_number() -> None:
     ]
 
 
+def test_the_status_shows_why_the_offline_writer_writes() -> None:
+    spent = replace(STATUS, token_limit=400, limit_reached=True)
+    lines = status_view(spent, CALENDAR).splitlines()
+    assert lines[1] == "今天的额度用完了，由离线写手代写"
+    assert "今天用量：456 token，额度 400" in lines
+    left = replace(STATUS, token_limit=500)
+    assert "今天用量：456 token，额度 500" in status_view(left, CALENDAR).splitlines()
+    assert "额度用完" not in status_view(left, CALENDAR)
+    never = replace(STATUS, token_limit=0, limit_reached=True)
+    assert status_view(never, CALENDAR).splitlines()[1] == "额度是 0，由离线写手来写"
+
+
 def test_the_status_shows_a_pause_and_the_last_error_on_one_line() -> None:
     broken = replace(
         STATUS, paused=True, last_error="连不上模型\n第二行", last_error_at=MORNING, writer="model"
@@ -127,6 +141,15 @@ def test_the_status_shows_a_pause_and_the_last_error_on_one_line() -> None:
 )
 def test_tidying_says_what_was_done(report: TidyReport, expected: str) -> None:
     assert tidy_view(report) == expected
+
+
+def test_a_check_tells_what_it_found_and_how_much_more_there_is() -> None:
+    sound = Inspection(messages=7, activities=2, memories=1, findings=(), found=0)
+    assert inspection_view(sound) == "没有问题：7 条消息、2 条活动、1 篇记忆都对得上。"
+    two = replace(sound, findings=("消息 #3 不对\n&9", "2026 是空的"), found=2)
+    assert inspection_view(two).splitlines()[0] == "找到 2 处问题："
+    assert len(inspection_view(two).splitlines()) == 3
+    assert inspection_view(replace(two, found=12)).splitlines()[-1] == "……还有 10 处。"
 
 
 def test_a_day_is_shown_with_its_weekday() -> None:

@@ -24,11 +24,25 @@ def line(seq: int, minutes: float, source: Source = "event") -> Message:
 
 
 def plan(
-    messages: list[Message], after: float, *, everything: bool = False, more: bool = False
+    messages: list[Message],
+    after: float,
+    *,
+    everything: bool = False,
+    more: bool = False,
+    noted: float | None = None,
 ) -> list[Window]:
-    """The windows at so many minutes after the first message."""
+    """The windows at so many minutes after the first message, with notes up to `noted`."""
     now = MORNING + timedelta(minutes=after)
-    return plan_windows(messages, CALENDAR, POLICY, now, everything=everything, more=more)
+    noted_until = None if noted is None else MORNING + timedelta(minutes=noted)
+    return plan_windows(
+        messages,
+        CALENDAR,
+        POLICY,
+        now,
+        everything=everything,
+        more=more,
+        noted_until=noted_until,
+    )
 
 
 def seqs(windows: list[Window]) -> list[list[int]]:
@@ -78,21 +92,42 @@ def test_imported_messages_share_no_window_with_live_ones() -> None:
     assert seqs(plan(mixed, 2, everything=True)) == [[1, 2], [5]]
 
 
+def test_what_was_fetched_in_time_is_part_of_the_talk() -> None:
+    talk = [line(1, 0), *(line(n, n / 10, "history") for n in range(5, 10)), line(2, 1)]
+    for noted in (None, -5):
+        assert seqs(plan(talk, 2, everything=True, noted=noted)) == [[1, 5, 6, 7, 8, 9, 2]]
+
+
+def test_what_was_fetched_after_younger_lines_were_noted_has_a_window_of_its_own() -> None:
+    late = [line(n, n / 10, "history") for n in range(20, 24)]
+    assert seqs(plan([*late, line(30, 9)], 10, everything=True, noted=8)) == [
+        [20, 21, 22, 23],
+        [30],
+    ]
+    eight = [line(n, n / 10, "history") for n in range(20, 28)]
+    assert seqs(plan([*eight, line(30, 9)], 25, noted=8)) == [list(range(20, 28))]
+    assert plan([*late, line(30, 9)], 25, noted=8) == []
+
+
 def test_the_last_run_waits_while_younger_messages_are_not_read_yet() -> None:
     messages = [line(n, n / 100) for n in range(1, 61)]
     assert len(plan(messages, 9999, everything=True, more=True)) == 1
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 5000), st.sampled_from(["event", "import"])), max_size=300),
+    st.lists(
+        st.tuples(st.integers(0, 5000), st.sampled_from(["event", "history", "import"])),
+        max_size=300,
+    ),
     st.booleans(),
+    st.none() | st.integers(0, 5000),
 )
 def test_every_message_is_in_at_most_one_window(
-    times: list[tuple[int, Source]], everything: bool
+    times: list[tuple[int, Source]], everything: bool, noted: int | None
 ) -> None:
     ordered = sorted(times)
     messages = [line(seq, minutes, source) for seq, (minutes, source) in enumerate(ordered)]
-    windows = plan(messages, 5000, everything=everything)
+    windows = plan(messages, 5000, everything=everything, noted=noted)
     taken = [m.seq for window in windows for m in window.messages]
     assert len(taken) == len(set(taken))
     if everything:

@@ -90,6 +90,11 @@ def chat_of(event: object, self_id: str) -> ChatKey | None:
     return _chat(_fields(event), self_id)
 
 
+def time_of(event: object, now: datetime) -> datetime:
+    """Return when a message was sent, in whole seconds; `now` where the event does not tell."""
+    return _time(_fields(event).get("time"), now)
+
+
 def reply_target(event: object) -> str | None:
     """Return the platform id of the message that a message event replies to."""
     return replied_id(to_segments(_original(_fields(event))))

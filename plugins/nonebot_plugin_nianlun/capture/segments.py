@@ -58,6 +58,9 @@ class _Cleaner:
         if shape is None:
             return None
         kind, data = shape
+        if kind == "reply":
+            # What some add of the quoted text would stay here when that is taken back.
+            data = {key: data[key] for key in ("id", "seq") if key in data}
         if kind == "text" and len(data) == 1 and isinstance(text := data.get("text"), str):
             return {"type": "text", "data": {"text": clean_text(text)}}
         return {"type": clean_text(kind), "data": self.mapping(data, 0, _limit(kind))}

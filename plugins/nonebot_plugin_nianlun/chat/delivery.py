@@ -22,7 +22,8 @@ from nonebot.adapters.onebot.v11 import (
     MessageSegment,
 )
 
-Purpose: TypeAlias = Literal["reply", "command"]
+Purpose: TypeAlias = Literal["reply", "command", "opted_out"]
+"""`opted_out`: a reply to somebody whose words, and so perhaps this text, are not recorded."""
 
 LONG_CHARACTERS = 300
 LONG_LINES = 8

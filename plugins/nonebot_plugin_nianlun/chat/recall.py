@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..clock import Clock
 from ..config import Settings
 from ..errors import PromptTooSmall
@@ -68,14 +70,21 @@ class Recaller:
         names = {} if row is None else await speakers.current_names(row.id, [chat.peer_id])
         return f"与 {safe_name(names.get(chat.peer_id, chat.peer_id))} 的私聊"
 
-    async def prompt(self, chat: ChatKey, asked: str | None = None) -> ReplyPrompt:
-        """The prompt that a reply would get now; `asked` is a line that was not really said."""
+    async def prompt(
+        self,
+        chat: ChatKey,
+        asked: str | None = None,
+        unrecorded: Sequence[Message] = (),
+    ) -> ReplyPrompt:
+        """The prompt that a reply would get now; `asked` is a line that was not really said,
+        and `unrecorded` are lines of somebody who is not recorded."""
         chat_id = await chats.find(chat)
         if chat_id is None:
             layers, history = Layers(), []
         else:
             layers = await self.layers(chat_id, self._settings.prompt_budget)
             history = await messages.recent(chat_id, self._settings.history_messages)
+        history += unrecorded
         if asked is not None:
             history.append(self._imagined(chat, history, asked))
         return self.build(layers, history, await self.place(chat))

@@ -19,9 +19,9 @@ from ..llm.client import ModelClient
 from ..memory.calendar import Calendar
 from ..memory.keymarks import strip_key_marks
 from ..memory.prompt import ReplyPrompt
-from ..store import chats, messages, usage
+from ..store import chats, exclusions, messages, usage
 from ..types import ChatKey, Message, Usage
-from .delivery import send_text
+from .delivery import Purpose, send_text
 from .recall import Recaller
 
 _RECALL_SECONDS = 3.0
@@ -87,7 +87,7 @@ class Replier:
     async def _reply(
         self, client: ModelClient, chat: ChatKey, bot: Bot, event: MessageEvent
     ) -> None:
-        prompt = await self._prompt(chat, bot, event)
+        prompt, purpose = await self._prompt(chat, bot, event)
         try:
             async with asyncio.timeout(_REPLY_SECONDS):
                 completion = await client.complete(prompt.messages)
@@ -98,21 +98,31 @@ class Replier:
             return
         text = clean_reply(completion.text, self._recaller.character)
         if text:
-            await self._send(bot, event, text)
+            await self._send(bot, event, text, purpose)
         await self._count(chat, completion.model, completion.usage, ok=True)
 
-    async def _prompt(self, chat: ChatKey, bot: Bot, event: MessageEvent) -> ReplyPrompt:
+    async def _prompt(
+        self, chat: ChatKey, bot: Bot, event: MessageEvent
+    ) -> tuple[ReplyPrompt, Purpose]:
         """With memory if that can be had in time; trouble costs the memory, not the reply."""
+        purpose: Purpose = "reply"
         try:
             async with asyncio.timeout(_RECALL_SECONDS):
                 await self._recorder.flush()
-                prompt = await self._recaller.prompt(chat)
+                unrecorded: list[Message] = []
+                if await self._is_unrecorded(chat, event):
+                    purpose, unrecorded = "opted_out", self._only(bot, event)
+                prompt = await self._recaller.prompt(chat, unrecorded=unrecorded)
         except Exception as error:
             self.trouble = str(error) or f"读记忆超过了 {_RECALL_SECONDS:g} 秒"
             logger.opt(exception=error).error(f"{chat} 的这次回复没有记忆可用：{self.trouble}")
-            return self._recaller.bare_prompt(self._only(bot, event))
+            return self._recaller.bare_prompt(self._only(bot, event)), purpose
         self.trouble = None
-        return prompt
+        return prompt, purpose
+
+    async def _is_unrecorded(self, chat: ChatKey, event: MessageEvent) -> bool:
+        chat_id = await chats.find(chat)
+        return chat_id is not None and await exclusions.opted_out(chat_id, str(event.user_id))
 
     def _only(self, bot: Bot, event: MessageEvent) -> list[Message]:
         message = incoming(event, self_id=bot.self_id, now=self._clock.now())
@@ -145,9 +155,11 @@ class Replier:
         said[chat] = now
         await self._send(bot, event, text)
 
-    async def _send(self, bot: Bot, event: MessageEvent, text: str) -> None:
+    async def _send(
+        self, bot: Bot, event: MessageEvent, text: str, purpose: Purpose = "reply"
+    ) -> None:
         try:
-            await send_text(bot, event, text, purpose="reply")
+            await send_text(bot, event, text, purpose=purpose)
         except (ActionFailed, NetworkError) as error:
             # Never sent again blindly: it may have arrived all the same.
             state = "不确定有没有发出去" if ambiguous(error) else "没有发出去"

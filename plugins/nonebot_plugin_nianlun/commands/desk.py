@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Protocol
 
 from ..clock import Clock
 from ..memory.calendar import Calendar
-from ..types import Activity, ChatKey, ChatStatus, Memory, MemoryKind, TidyReport
+from ..memory.invariants import Inspection
+from ..types import Activity, ChatKey, ChatStatus, Forgotten, Memory, MemoryKind, TidyReport
 
 
 class Desk(Protocol):
@@ -42,4 +44,20 @@ class Desk(Protocol):
 
     async def tidy(self, chat: ChatKey) -> TidyReport:
         """Do everything that the chat owes, now."""
+        ...
+
+    async def inspect(self, chat: ChatKey) -> Inspection:
+        """Check that nothing is lost, taken twice, or kept against a withdrawal."""
+        ...
+
+    async def opt_out(self, chat: ChatKey, user_id: str, at: datetime) -> bool:
+        """Stop recording a member's words from `at` on; False when they were not recorded."""
+        ...
+
+    async def opt_in(self, chat: ChatKey, user_id: str, at: datetime) -> bool:
+        """Record a member's words again from `at` on; False when they are recorded already."""
+        ...
+
+    async def forget(self, chat: ChatKey, user_id: str, at: datetime) -> Forgotten:
+        """Remove what a member said until `at`, with their names and facts."""
         ...

@@ -11,16 +11,32 @@ from nonebot.adapters.onebot.v11 import ActionFailed, Bot, MessageEvent, Network
 from nonebot.matcher import Matcher
 from nonebot_plugin_alconna import Alconna, Arparma, on_alconna
 
-from ..capture.events import chat_of, sender_role
+from ..capture.events import chat_of, sender_role, time_of
 from ..chat.delivery import send_long
 from ..errors import NianlunError
 from ..types import ChatKey
+from .about_me import AboutMe
 from .desk import Desk
 from .gate import CommandGate, command_body
 from .periods import PERIOD_HINT, read_period
-from .permissions import Role, may, refusal
-from .tree import BodyOnly, Request, build_tree, help_text, read_request, wrong_usage
-from .views import activities_view, day_title, memory_view, status_view, tidy_view
+from .permissions import ABOUT_ONESELF, Role, may, refusal
+from .tree import (
+    BodyOnly,
+    Request,
+    build_tree,
+    command_head,
+    help_text,
+    read_request,
+    wrong_usage,
+)
+from .views import (
+    activities_view,
+    day_title,
+    inspection_view,
+    memory_view,
+    status_view,
+    tidy_view,
+)
 
 Page = tuple[str, str]
 """Title and text of an answer; the title may be empty."""
@@ -33,6 +49,7 @@ def register(desk: Desk, character: str) -> type[Matcher]:
     """
     starts = get_driver().config.command_start
     tree = build_tree(starts)
+    about_me = AboutMe(desk, command_head(tree))
     matcher = on_alconna(
         tree,
         skip_for_unmatch=False,
@@ -52,7 +69,7 @@ def register(desk: Desk, character: str) -> type[Matcher]:
         chat = chat_of(event, bot.self_id)
         if chat is None or not desk.hears(chat):
             return
-        title, text = await _answer(desk, tree, chat, event, read_request(parsed))
+        title, text = await _answer(desk, tree, about_me, chat, event, read_request(parsed))
         try:
             await send_long(bot, event, title, text, character=character, purpose="command")
         except (ActionFailed, NetworkError) as error:
@@ -62,7 +79,12 @@ def register(desk: Desk, character: str) -> type[Matcher]:
 
 
 async def _answer(
-    desk: Desk, tree: Alconna, chat: ChatKey, event: MessageEvent, request: Request | None
+    desk: Desk,
+    tree: Alconna,
+    about_me: AboutMe,
+    chat: ChatKey,
+    event: MessageEvent,
+    request: Request | None,
 ) -> Page:
     verb = request.verb if request else "帮助"
     if not may(
@@ -77,6 +99,8 @@ async def _answer(
         body = command_body(event.message, chat.self_id)
         return "", wrong_usage(tree, body.extract_plain_text())
     try:
+        if verb in ABOUT_ONESELF:
+            return "", await _about_speaker(desk, about_me, chat, event, request)
         return await _serve(desk, tree, chat, request)
     except NianlunError as error:
         logger.opt(exception=error).warning(f"{chat} 的「{verb}」没有做成")
@@ -87,6 +111,15 @@ async def _answer(
         return "", "没有做成：程序出了意外，详情在机器人的日志里。"
 
 
+async def _about_speaker(
+    desk: Desk, about_me: AboutMe, chat: ChatKey, event: MessageEvent, request: Request
+) -> str:
+    if event.sub_type == "anonymous":
+        return "匿名的人共用一个号码，我分不清是谁，请用自己的身份来说。"
+    at = time_of(event, desk.clock.now())
+    return await about_me.serve(chat, str(event.user_id), at, request)
+
+
 async def _serve(desk: Desk, tree: Alconna, chat: ChatKey, request: Request) -> Page:
     match request.verb:
         case "帮助":
@@ -95,11 +128,13 @@ async def _serve(desk: Desk, tree: Alconna, chat: ChatKey, request: Request) -> 
             return "年轮的状态", status_view(await desk.status(chat), desk.calendar)
         case "整理":
             return "", tidy_view(await desk.tidy(chat))
+        case "核对":
+            return "", inspection_view(await desk.inspect(chat))
         case "今天":
             return await _day(desk, chat, _today(desk))
         case "昨天":
             return await _day(desk, chat, _today(desk) - timedelta(days=1))
-        case "日期":
+        case _:
             return await _period(desk, chat, request.period)
 
 

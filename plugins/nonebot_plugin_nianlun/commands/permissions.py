@@ -6,7 +6,9 @@ from typing import Literal, TypeAlias
 
 from ..types import ChatKind
 
-Verb: TypeAlias = Literal["帮助", "状态", "今天", "昨天", "日期", "整理"]
+Verb: TypeAlias = Literal[
+    "帮助", "状态", "今天", "昨天", "日期", "整理", "核对", "别记我", "可以记我", "忘记我"
+]
 """The commands under `/记忆`; `日期` stands for a day, a month or a year."""
 Role: TypeAlias = Literal["owner", "admin", "member", ""]
 """A speaker's rank in the group; empty where there is none."""
@@ -14,9 +16,14 @@ Role: TypeAlias = Literal["owner", "admin", "member", ""]
 READING: frozenset[Verb] = frozenset({"帮助", "今天", "昨天", "日期"})
 """What an ordinary member may use unless the setting `members_read` is off."""
 
+ABOUT_ONESELF: frozenset[Verb] = frozenset({"别记我", "可以记我", "忘记我"})
+"""What everybody may ask for, about themselves alone."""
+
 
 def may(verb: Verb, *, is_superuser: bool, role: Role, kind: ChatKind, members_read: bool) -> bool:
     """Whether the speaker may use `verb` about the chat in which it was said."""
+    if verb in ABOUT_ONESELF:
+        return kind != "store"
     if is_superuser or kind == "private":
         return True
     if kind != "group":

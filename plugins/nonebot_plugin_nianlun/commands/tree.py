@@ -20,7 +20,7 @@ from nonebot_plugin_alconna import (
 
 from .gate import SEPARATORS, WORD, command_body
 from .periods import PERIOD_SHAPE
-from .permissions import READING, Verb
+from .permissions import ABOUT_ONESELF, READING, Verb
 
 if TYPE_CHECKING:
     from nonebot.adapters import Bot, Event
@@ -35,7 +35,13 @@ _NOTES: dict[Verb, str] = {
     "今天": "今天记下的事",
     "昨天": "昨天记下的事",
     "整理": "把欠着的记录现在写完",
+    "核对": "看看有没有漏记、重记或对不上的地方",
+    "别记我": "从现在起不记你说的话",
+    "可以记我": "又开始记你说的话",
+    "忘记我": "清掉你说过的话和关于你的记忆，先要确认",
 }
+
+_ARGUMENTS: dict[Verb, list[Args]] = {"忘记我": [Args["code;?#确认码", "re:[0-9]{6}"]]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +51,8 @@ class Request:
     verb: Verb
     period: str = ""
     """As typed; only with `日期`."""
+    code: str = ""
+    """As typed; only with `忘记我`."""
 
 
 class BodyOnly(Extension):
@@ -76,7 +84,10 @@ def build_tree(starts: Collection[str]) -> Alconna:
         return Alconna(
             WORD,
             sorted(starts, key=len, reverse=True),
-            *(Subcommand(verb, help_text=note) for verb, note in _NOTES.items()),
+            *(
+                Subcommand(verb, *_ARGUMENTS.get(verb, ()), help_text=note)
+                for verb, note in _NOTES.items()
+            ),
             Args[f"{PERIOD};?#{_PERIOD_NOTE}", f"re:{PERIOD_SHAPE}"],
         )
 
@@ -85,7 +96,10 @@ def read_request(parsed: Arparma) -> Request | None:
     """The one thing that was asked for; None when the input fits no usage."""
     if not parsed.matched:
         return None
-    asked = [Request(cast(Verb, name)) for name in parsed.subcommands]
+    asked = [
+        Request(cast(Verb, name), code=found.args.get("code", ""))
+        for name, found in parsed.subcommands.items()
+    ]
     if PERIOD in parsed.main_args:
         asked.append(Request(PERIOD, parsed.main_args[PERIOD]))
     if not asked:
@@ -95,8 +109,9 @@ def read_request(parsed: Arparma) -> Request | None:
 
 def help_text(tree: Alconna, members_read: bool) -> str:
     """Every command with its meaning and who may use it."""
+    open_to_all = ABOUT_ONESELF | (READING if members_read else frozenset())
     lines = [
-        f"{usage}  {note}" + ("" if members_read and verb in READING else "〔管理〕")
+        f"{usage}  {note}" + ("" if verb in open_to_all else "〔管理〕")
         for verb, usage, note in _usages(tree)
     ]
     return "\n".join([*lines, "〔管理〕群主、管理员和机器人的主人可用；私聊里都可以用。"])
@@ -111,10 +126,15 @@ def wrong_usage(tree: Alconna, text: str) -> str:
     return "\n".join(["没看懂这条指令，可以这样写：", *wanted])
 
 
+def command_head(tree: Alconna) -> str:
+    """How a command begins: `/记忆`."""
+    prefixes = [str(prefix) for prefix in tree.prefixes]
+    return ("/" if "/" in prefixes else next(iter(prefixes), "")) + str(tree.command)
+
+
 def _usages(tree: Alconna) -> list[tuple[str, str, str]]:
     """(verb, how it is typed, what it does) of every command in the tree."""
-    prefixes = [str(prefix) for prefix in tree.prefixes]
-    head = ("/" if "/" in prefixes else next(iter(prefixes), "")) + str(tree.command)
+    head = command_head(tree)
     rows = [
         (node.name, f"{head} {node.name}", node.help_text)
         for node in tree.options

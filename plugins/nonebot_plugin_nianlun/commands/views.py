@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from datetime import date, datetime
 
 from ..memory.calendar import Calendar
+from ..memory.invariants import Inspection
 from ..memory.keymarks import show_key_marks
 from ..memory.render import one_line
-from ..types import Activity, ChatStatus, Memory, TidyReport
+from ..types import Activity, ChatKind, ChatStatus, Forgotten, Memory, TidyReport
 
 _WRITERS = {"model": "模型", "offline": "离线写手"}
 
@@ -34,17 +35,35 @@ def status_view(status: ChatStatus, calendar: Calendar) -> str:
     recording = "已暂停记录" if status.paused else "记录进行中"
     lines = [
         f"{recording}，由{_WRITERS.get(status.writer, status.writer)}来写",
+        *([limit_line(status.token_limit)] if status.limit_reached else []),
         f"消息：{status.messages} 条，待写 {status.pending} 条，跳过 {status.skipped} 条，"
-        f"缺口 {status.gaps} 处",
+        f"缺口 {gaps_view(status, calendar)}",
         f"记忆：活动 {status.activities} 条，日 {status.days} 篇，"
         f"月 {status.months} 篇，年 {status.years} 篇",
         f"最近一条活动：{_moment(status.last_note_at, calendar)}",
         f"最近一次汇总：{_moment(status.last_rollup_at, calendar)}，"
         f"下一次：{_moment(status.next_rollup_at, calendar)}",
-        f"今天用量：{status.tokens_today} token",
+        f"今天用量：{status.tokens_today} token" + _of_limit(status.token_limit),
         f"最近的错误：{_last_error(status, calendar)}",
     ]
     return "\n".join(lines)
+
+
+def gaps_view(status: ChatStatus, calendar: Calendar) -> str:
+    """How many gaps there are, and from when to when the newest is."""
+    if status.last_gap is None:
+        return f"{status.gaps} 处"
+    begins, ends = (_moment(moment, calendar) for moment in status.last_gap)
+    return f"{status.gaps} 处，最近一处 {begins} 到 {ends}"
+
+
+def limit_line(limit: int | None) -> str:
+    """Why the offline writer writes although there is a model."""
+    return "额度是 0，由离线写手来写" if limit == 0 else "今天的额度用完了，由离线写手代写"
+
+
+def _of_limit(limit: int | None) -> str:
+    return "" if limit is None else f"，额度 {limit}"
 
 
 def tidy_view(report: TidyReport) -> str:
@@ -59,6 +78,54 @@ def tidy_view(report: TidyReport) -> str:
         first = one_line(report.errors[0])
         done.append(f"有 {len(report.errors)} 处没写成，留着下次再写：{first}")
     return f"整理过了：{'，'.join(done)}。" if done else "没有欠着的，都写好了。"
+
+
+def opted_out_view(changed: bool, head: str) -> str:
+    if not changed:
+        return f"本来就没有在记你说的话。想让我再记，请发送：{head} 可以记我"
+    return (
+        "好，从现在起不记你在这里说的话，还没写成日记的那些也不记了。叫我的时候我照样回答，答完就忘。\n"
+        f"以前写下的还在，要清掉请发送：{head} 忘记我\n想让我再记，请发送：{head} 可以记我"
+    )
+
+
+def opted_in_view(changed: bool) -> str:
+    return "好，从现在起又会记你说的话了。" if changed else "你说的话本来就在记。"
+
+
+def ask_before_forgetting(answer: str) -> str:
+    """`answer` is what to send to confirm."""
+    return (
+        "真的要我忘记你吗？你在这里说过的话、你的名字、我记下的关于你的事都会清掉，旧版本也一样；"
+        "用到它们的日记会按剩下的重写。清掉就找不回来了。\n"
+        f"确定的话，请在 10 分钟内发送：{answer}"
+    )
+
+
+def forgotten_view(forgotten: Forgotten, kind: ChatKind, head: str) -> str:
+    others = "" if kind == "private" else "别人的话和我自己的话里提到你的地方，"
+    if forgotten.opted_out:
+        from_now_on = "以后你说的话仍然不记。"
+    else:
+        from_now_on = f"以后你说的话还会记；不想再被记，请发送：{head} 别记我"
+    return (
+        f"已经忘记：{forgotten.messages} 条消息，{forgotten.names} 个名字，"
+        f"{forgotten.facts} 条关于你的事；{forgotten.notes} 篇记忆清空了，会按剩下的重写。\n"
+        f"清不到的：{others}机器人主人自己另存的备份和导出。"
+        f"你的QQ号留着，好让旧消息不再记回来。\n{from_now_on}"
+    )
+
+
+def inspection_view(inspection: Inspection) -> str:
+    if not inspection.found:
+        return (
+            f"没有问题：{inspection.messages} 条消息、{inspection.activities} 条活动、"
+            f"{inspection.memories} 篇记忆都对得上。"
+        )
+    lines = [f"找到 {inspection.found} 处问题：", *map(one_line, inspection.findings)]
+    if more := inspection.found - len(inspection.findings):
+        lines.append(f"……还有 {more} 处。")
+    return "\n".join(lines)
 
 
 def _activity_line(activity: Activity, calendar: Calendar) -> str:

@@ -123,7 +123,7 @@ class Tour:
                 nianlun.settings,
                 nianlun.clock,
                 nianlun.calendar,
-                writer,
+                lambda: writer,
                 nianlun.recaller,
                 nianlun.hears,
             )

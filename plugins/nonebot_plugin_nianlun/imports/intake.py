@@ -15,7 +15,7 @@ from ..store.matching import Line, second_of
 from ..store.records import ChatSettings, KnownFact, Person, Record
 from ..store.restoring import Restorer, create_chat
 from ..types import ME, Activity, ChatKey, Incoming
-from .found import Found, FoundMessage, FoundRecord, Unreadable
+from .found import FoundMessage, FoundRecord, Unreadable
 from .places import Me, Speakers, is_nameless
 from .records import OddRecord, moment, record, settings
 from .report import ChatReport, ImportReport
@@ -63,18 +63,16 @@ class Intake:
         )
         report.chats.append(self._told)
 
-    async def take(self, found: Found) -> None:
+    async def take(self, found: FoundMessage | FoundRecord) -> None:
         if isinstance(found, FoundMessage):
             line = self._line(found)
             if self._records or self._is_full(line):
                 await self._flush()
             self._lines.append(line)
-        elif isinstance(found, FoundRecord):
+        else:
             if self._lines or len(self._records) >= _RECORDS:
                 await self._flush()
             self._record(found)
-        elif isinstance(found, Unreadable):
-            self._report.add_unreadable(found)
 
     async def finish(self) -> None:
         """Store what is left, and count."""
@@ -152,10 +150,12 @@ class Intake:
         return found
 
     def _line(self, found: FoundMessage) -> Line:
+        told_as = None
         if found.system:
             user_id, name = SYSTEM, _SYSTEM_NAME
         else:
             user_id, name = self._speakers.user_id(found.user_id, found.name), found.name
+            told_as = self._speakers.told_as(found.user_id, found.name)
         if user_id == SYSTEM:
             self._told.system += 1
         else:
@@ -183,6 +183,7 @@ class Intake:
             found.seq,
             found.reply_to,
             nameless=found.user_id is None and not found.system,
+            told_as=told_as,
         )
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 import json
 from typing import Any, BinaryIO, NoReturn, TypeGuard, cast
 from zoneinfo import ZoneInfo
 
-from ..capture.cleaning import NAME_LIMIT, clean_name, clean_text
+from ..capture.cleaning import clean_text
 from ..capture.segments import to_segments
 from ..errors import ImportFileError
 from ..types import ME, ChatKind, Delivery, Segment, Via
 from .found import Found, FoundChat, FoundMessage, FoundRecord, Unreadable
+from .records import shown_name
 
 VERSION = 1
 LINE_LIMIT = 1 << 26
@@ -60,8 +62,13 @@ class Native:
                 if last is None:
                     raise ImportFileError(_NO_HEADER)
                 if kind == "message":
-                    message = _message(data, line, last)
-                    last = message.seq
+                    message = _message(data, line)
+                    if message.seq is not None and message.seq > last:
+                        last = message.seq
+                    else:
+                        # Its words are worth more than what refers to it.
+                        message = replace(message, seq=None)
+                        yield Unreadable(line, f"seq 不是比前一条（{last}）大的整数，换了编号")
                     yield message
                 else:
                     yield _record(data, line)
@@ -134,25 +141,21 @@ def _clean(value: Any) -> Any:
     return value
 
 
-def _message(data: Mapping[str, Any], line: int, last: int) -> FoundMessage:
-    seq = _seq(data, "seq")
-    if seq is None or seq <= last:
-        raise _Odd(f"seq 不是比前一条（{last}）大的整数")
+def _message(data: Mapping[str, Any], line: int) -> FoundMessage:
     user_id = _text(data, "user_id")
     if not user_id.strip() or (user_id.lower() == ME and user_id != ME):
         raise _Odd("user_id 不能用")
-    name = _text(data, "name")
     return FoundMessage(
         line=line,
         time=_time(data.get("time")),
         user_id=user_id,
-        name=name[:NAME_LIMIT] if clean_name(name) else user_id,
+        name=shown_name(_text(data, "name"), user_id),
         segments=_segments(data.get("segments")),
         message_id=_optional_text(data, "message_id"),
         reply_to_id=_optional_text(data, "reply_to_id"),
         withdrawn=_withdrawn(data),
         text=_text(data, "text"),
-        seq=seq,
+        seq=_seq(data, "seq"),
         reply_to=_seq(data, "reply_to"),
         via=cast("Via | None", _one_of(data, "via", None, "nianlun", "other")),
         delivery=cast("Delivery", _one_of(data, "delivery", "ok", "unknown")),

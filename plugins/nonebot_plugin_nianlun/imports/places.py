@@ -10,13 +10,14 @@ from typing import cast
 from ..capture.cleaning import one_line
 from ..errors import ChatError
 from ..store.keys import short_id
+from ..store.matching import NAMELESS
 from ..store.speakers import name_key
 from ..types import ME, ChatKey, ChatKind
 from .found import FoundChat
 from .survey import Survey, SurveyedChat
 
 _TARGET = re.compile(r"(?:(?P<self_id>[^/\s:=]+)/)?(?P<kind>group|private|store):(?P<peer>\S.*)")
-_NAMELESS = "name:"
+_NUMBER = re.compile(r"\d+", re.ASCII)
 _SHOWN = 20
 _CACHED = 4096
 
@@ -49,6 +50,9 @@ def target(text: str) -> Target:
         match = _TARGET.fullmatch(chat.strip())
         if match is None or not label.strip():
             raise ValueError(text)
+    peer = match["peer"]
+    if match["kind"] != "store" and not (_NUMBER.fullmatch(peer) or peer.startswith(NAMELESS)):
+        raise ValueError(text)
     return Target(cast("ChatKind", match["kind"]), match["peer"], match["self_id"], label)
 
 
@@ -71,7 +75,8 @@ def _named(survey: Survey, targets: Sequence[Target]) -> dict[int, Target]:
         key = None if one.label is None else name_key(one.label)
         if key not in labels:
             raise ChatError(_several(survey, one))
-        found[labels.index(key)] = one
+        if found.setdefault(labels.index(key), one) != one:
+            raise ChatError(f"--chat 把 {one.label} 导入到两个地方，只能选一个")
     return found
 
 
@@ -91,6 +96,10 @@ def _place(
 ) -> ChatKey:
     found = chat.found
     if given is not None:
+        if given.self_id is not None and self_id not in (None, given.self_id):
+            raise ChatError(
+                f"--chat 写的账号是 {given.self_id}，--self-id 写的是 {self_id}，只能选一个"
+            )
         return _with_account(
             given.kind, given.peer_id, given.self_id or self_id, found.self_id, known
         )
@@ -105,19 +114,27 @@ def _place(
         and name_key(one.name) == name_key(chat.label)
         and self_id in (None, one.key.self_id)
     ]
-    if len(same) == 1 and not chat.shares_name:
+    # Whoever has a number is meant before the same one as an earlier file knew it, by name alone.
+    same = [key for key in same if not is_nameless(key)] or same
+    if same and not chat.shares_name:
+        if len(same) > 1:
+            places = "、".join(f"--chat {chat.label}={key.full}" for key in same[:_SHOWN])
+            raise ChatError(f"有几个会话都叫 {chat.label}，请指出是哪一个：{places}")
         return same[0]
+    if chat.name is None:
+        # Under one name for all that have none, chats of different people would become one.
+        raise ChatError(f"文件里没有写这是哪个会话，请用 --chat {found.kind}:号码 指出")
     return _with_account(found.kind, _peer_of_name(chat.label), self_id, found.self_id, known)
 
 
 def _peer_of_name(label: str) -> str:
     """A slash would read as the end of an account."""
-    return short_id(f"{_NAMELESS}{one_line(name_key(label)).replace('/', '／')}")
+    return short_id(f"{NAMELESS}{one_line(name_key(label)).replace('/', '／')}")
 
 
 def is_nameless(chat: ChatKey) -> bool:
     """Whether the chat is known by a name alone, since no file gave its number."""
-    return chat.peer_id.startswith(_NAMELESS)
+    return chat.peer_id.startswith(NAMELESS)
 
 
 def _with_account(
@@ -201,6 +218,10 @@ class Speakers:
             self._ids[user_id, name] = known
         return known
 
+    def told_as(self, user_id: str | None, name: str) -> str:
+        """The speaker's id as it is without knowing who is the bot or whose chat it is."""
+        return short_id(f"{NAMELESS}{name_key(name)}" if user_id is None else user_id)
+
     def _find(self, user_id: str | None, name: str) -> str:
         if user_id is not None:
             mine = user_id in (ME, self._chat.self_id) or user_id in self._me.user_ids
@@ -210,4 +231,4 @@ class Speakers:
             return ME
         if key == self._peer:
             return self._chat.peer_id
-        return short_id(f"{_NAMELESS}{key}")
+        return self.told_as(None, name)

@@ -38,14 +38,24 @@ class ProgressLine:
         self._phase = ""
         self._began = self._shown = clock()
         self._width = 0
+        self._gone = False
 
     def __call__(self, progress: Progress) -> None:
+        if self._gone:
+            return
         now = self._clock()
         if progress.phase != self._phase:
             self._phase, self._began, self._shown = progress.phase, now, now
         if now - self._shown < (_REDRAW_SECONDS if self._drawn else _PLAIN_SECONDS):
             return
         self._shown = now
+        try:
+            self._show(progress, now)
+        except OSError:
+            # Whoever watched has gone, or hears no more; that is no reason to stop importing.
+            self._gone = True
+
+    def _show(self, progress: Progress, now: float) -> None:
         line = describe(progress, now - self._began)
         if self._drawn:
             # Wide characters: blanks beyond the old line wipe it, also where each takes two.
@@ -57,7 +67,7 @@ class ProgressLine:
 
     def end(self) -> None:
         """Wipe the drawn line, so that what is printed next stands alone."""
-        if self._drawn and self._width:
+        if self._drawn and self._width and not self._gone:
             self._stream.write(f"\r{' ' * self._width}\r")
             self._stream.flush()
 

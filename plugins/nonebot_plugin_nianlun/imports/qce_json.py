@@ -8,7 +8,7 @@ import re
 from typing import Any, BinaryIO
 from zoneinfo import ZoneInfo
 
-from ..capture.cleaning import clean_name
+from ..capture.cleaning import NAME_LIMIT, clean_name
 from ..capture.events import id_text, replied_id
 from ..errors import ImportFileError
 from ..types import ME
@@ -89,15 +89,16 @@ def _number(value: object) -> str | None:
 
 
 def _messages(stream: JsonStream) -> Iterator[Found]:
-    for _ in stream.items():
+    for number, _ in enumerate(stream.items(), 1):
         line = stream.line()
         raw = stream.value()
-        if not isinstance(raw, dict):
-            yield Unreadable(line, "不是一条消息")
-            continue
-        if "messageSeq" in raw and "seq" not in raw:
+        if isinstance(raw, dict) and "messageSeq" in raw and "seq" not in raw:
             raise ImportFileError(V4)
-        yield _message(raw, line)
+        found = _message(raw, line) if isinstance(raw, dict) else Unreadable(line, "不是一条消息")
+        if isinstance(found, Unreadable):
+            # A whole file may be one line.
+            found = Unreadable(line, f"第 {number} 条{found.reason}")
+        yield found
 
 
 def _message(raw: Mapping[str, Any], line: int) -> FoundMessage | Unreadable:
@@ -113,7 +114,7 @@ def _message(raw: Mapping[str, Any], line: int) -> FoundMessage | Unreadable:
     if user_id in _NOBODY:
         user_id = None
     name = _name(sender) or user_id
-    if name is None or user_id == ME:
+    if name is None or (user_id or "").lower() == ME:
         return Unreadable(line, "没有写是谁说的（sender）")
     segments = segments_of(content.get("elements"))
     if not segments and isinstance(text := content.get("text"), str) and text:
@@ -122,7 +123,7 @@ def _message(raw: Mapping[str, Any], line: int) -> FoundMessage | Unreadable:
         line=line,
         time=time,
         user_id=user_id,
-        name=name,
+        name=name[:NAME_LIMIT],
         segments=segments,
         message_id=id_text(raw.get("id")),
         order=_order(raw.get("seq")),

@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime
 import re
 from typing import Any, cast, get_args
 
+from ..capture.cleaning import NAME_LIMIT, clean_name
 from ..store.records import (
     ChatSettings,
     FactText,
@@ -18,7 +19,7 @@ from ..store.records import (
     SkippedRun,
     Version,
 )
-from ..types import Activity, Memory, MemoryKind, Origin, SkipReason
+from ..types import ME, Activity, Memory, MemoryKind, Origin, SkipReason
 
 FIRST_YEAR, LAST_YEAR = 1970, 8999
 """Beyond them a time is a mistake, and no calendar can tell the day before or after it."""
@@ -29,6 +30,8 @@ _PERIODS: dict[MemoryKind, tuple[re.Pattern[str], str]] = {
     "year": (re.compile(r"\d{4}", re.ASCII), "{}-01-01"),
 }
 _LOWER: dict[MemoryKind, MemoryKind] = {"month": "day", "year": "month"}
+_MOST_VERSIONS = 1 << 31
+"""Counting must be able to go on from any of them."""
 _USER_ID, _WRITER, _CATEGORY, _FACT_NAME = 128, 32, 80, 128
 """Widths of the columns."""
 
@@ -58,6 +61,11 @@ def settings(line: Line) -> ChatSettings:
     )
 
 
+def shown_name(name: str, user_id: str) -> str:
+    """A name as it was exported, or the id of whoever has none that can be seen."""
+    return (name if clean_name(name) else user_id)[:NAME_LIMIT]
+
+
 def moment(value: object, key: str) -> datetime:
     """A time with its zone, in UTC. Raises OddRecord."""
     try:
@@ -76,9 +84,15 @@ def _person(line: Line) -> Person:
     names = line.get("names", [name])
     if not isinstance(names, list) or not all(isinstance(item, str) for item in names):
         raise OddRecord("names 不是名字的列表")
-    earlier = [item for item in names if item != name]
-    user_id = _short(_text(line, "user_id"), "user_id", _USER_ID)
-    return Person(user_id, name, (*earlier, name), _flag(line, "opted_out"))
+    user_id = _user_id(line, "user_id")
+    shown = shown_name(name, user_id)
+    earlier = [item[:NAME_LIMIT] for item in names if clean_name(item)]
+    return Person(
+        user_id,
+        shown,
+        (*(item for item in earlier if item != shown), shown),
+        _flag(line, "opted_out"),
+    )
 
 
 def _activity(line: Line) -> Activity:
@@ -88,7 +102,6 @@ def _activity(line: Line) -> Activity:
     ranges = _ranges(line)
     if (origin == "window") and not ranges:
         raise OddRecord("没有写活动包含哪些消息（from_seq、to_seq）")
-    owner = _optional(line, "owner")
     return Activity(
         number=_whole(line.get("id"), "id"),
         date=_period("day", line.get("date")),
@@ -96,10 +109,10 @@ def _activity(line: Line) -> Activity:
         key_messages=_wholes(line, "key_messages"),
         origin=cast("Origin", origin),
         time=moment(line.get("time"), "time"),
-        writer=_short(_text(line, "writer"), "writer", _WRITER),
+        writer=_writer(line),
         written_at=moment(line.get("written_at"), "written_at"),
         ranges=ranges,
-        owner=None if owner is None else _short(owner, "owner", _USER_ID),
+        owner=None if line.get("owner") is None else _user_id(line, "owner"),
     )
 
 
@@ -147,8 +160,8 @@ def _remembered(kind: MemoryKind) -> Callable[[Line], Remembered]:
             text=_text(line, "text"),
             key_messages=_wholes(line, "key_messages"),
             sources=_sources(kind, line),
-            version=_whole(line.get("version"), "version"),
-            writer=_short(_text(line, "writer"), "writer", _WRITER),
+            version=_version_number(line),
+            writer=_writer(line),
             written_at=moment(line.get("written_at"), "written_at"),
         )
         versions = tuple(map(_version, _objects(line, "versions")))
@@ -162,9 +175,9 @@ def _remembered(kind: MemoryKind) -> Callable[[Line], Remembered]:
 
 def _version(line: Line) -> Version:
     return Version(
-        version=_whole(line.get("version"), "version"),
+        version=_version_number(line),
         text=_text(line, "text"),
-        writer=_short(_text(line, "writer"), "writer", _WRITER),
+        writer=_writer(line),
         written_at=moment(line.get("written_at"), "written_at"),
     )
 
@@ -185,9 +198,8 @@ def _sources(kind: MemoryKind, line: Line) -> tuple[str, ...]:
 
 def _fact(line: Line) -> KnownFact:
     name, due = _optional(line, "name"), line.get("due")
-    owner = _optional(line, "owner") or ""
     return KnownFact(
-        owner=_short(owner, "owner", _USER_ID),
+        owner=_user_id(line, "owner") if line.get("owner") else "",
         category=_short(_text(line, "category"), "category", _CATEGORY),
         name=None if name is None else _short(name, "name", _FACT_NAME),
         due=None if due is None else _period("day", due),
@@ -250,6 +262,28 @@ def _text(line: Line, key: str) -> str:
 
 def _optional(line: Line, key: str) -> str | None:
     return None if line.get(key) is None else _text(line, key)
+
+
+def _user_id(line: Line, key: str) -> str:
+    value = _short(_text(line, key), key, _USER_ID)
+    if not value.strip() or (value.lower() == ME and value != ME):
+        raise OddRecord(f"{key} 不能用")
+    return value
+
+
+def _writer(line: Line) -> str:
+    """Whoever edits a text is told by an id, which has neither blanks nor controls in it."""
+    value = _short(_text(line, "writer"), "writer", _WRITER)
+    if not value.isprintable() or value.split() != [value]:
+        raise OddRecord("writer 不能用")
+    return value
+
+
+def _version_number(line: Line) -> int:
+    number = _whole(line.get("version"), "version")
+    if number > _MOST_VERSIONS:
+        raise OddRecord("version 太大")
+    return number
 
 
 def _short(value: str, key: str, width: int) -> str:

@@ -64,7 +64,7 @@ class ImportReport:
     unreadable: list[Unreadable] = field(default_factory=list)
     """The first of them, in order of line."""
     left_out: int = 0
-    """How many lines could not be read."""
+    """How many lines, or parts of one, could not be read."""
 
     def add_unreadable(self, found: Unreadable) -> None:
         self.left_out += 1
@@ -82,11 +82,11 @@ def describe(report: ImportReport, calendar: Calendar) -> Iterator[str]:
     for chat in report.chats:
         yield from _chat(chat, calendar)
     if report.left_out:
-        yield f"有 {report.left_out} 行读不出来，没有导入："
+        yield f"有 {report.left_out} 处没有导入，或没有照原样读进来："
         for one in report.unreadable:
             yield f"  第 {one.line} 行：{one_line(one.reason)}"
         if report.left_out > len(report.unreadable):
-            yield f"  ……还有 {report.left_out - len(report.unreadable)} 行"
+            yield f"  ……还有 {report.left_out - len(report.unreadable)} 处"
     yield from _next(report)
 
 
@@ -109,7 +109,7 @@ def _chat(chat: ChatReport, calendar: Calendar) -> Iterator[str]:
     if chat.mine:
         yield f"  其中 {chat.mine} 条是机器人自己（{chat.chat.self_id}）说的"
     else:
-        yield "  没有机器人自己说的；如果里面有，请用 --me 名字或QQ号 指出"
+        yield ("  没有机器人自己说的；如果里面有，请加上 --me 名字或QQ号 再导入一次，消息不会重复")
     if chat.nameless:
         yield (
             "  文件里没有这个会话的号码，先按名字存放；要归到真正的会话，"

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
+import errno
 import os
 from pathlib import Path
+import stat
 from typing import BinaryIO
 from zoneinfo import ZoneInfo
 
@@ -18,11 +21,22 @@ from .found import Found, FoundChat, FoundMessage, Reader, Unreadable
 from .intake import Intake
 from .places import Known, Target, choose, me
 from .progress import Progress
-from .records import FIRST_YEAR, LAST_YEAR
+from .records import FIRST_YEAR
 from .report import ImportReport
 from .survey import Survey
 
 _LOOK_EVERY = 2000
+_CLOCKS_DIFFER = timedelta(days=1)
+"""A message later than this from now has a time that nobody can have said it at."""
+
+_REASONS = {
+    errno.ENOENT: "没有这个文件",
+    errno.ENOTDIR: "没有这个文件",
+    errno.EACCES: "没有权限",
+    errno.EPERM: "没有权限",
+    errno.ENAMETOOLONG: "文件名太长",
+    errno.EIO: "磁盘读取出错",
+}
 
 ShowProgress = Callable[[Progress], None]
 
@@ -57,10 +71,20 @@ async def import_file(
     """
     options = options or ImportOptions()
     try:
-        with path.open("rb") as file:
+        with _open(path) as file:
             return await _Run(nianlun, path, file, options, progress).run()
     except OSError as error:
-        raise ImportFileError(f"读不了 {path}：{error.strerror or error}") from error
+        reason = _REASONS.get(error.errno or 0) or error.strerror or error
+        raise ImportFileError(f"读不了 {path}：{reason}") from error
+
+
+def _open(path: Path) -> BinaryIO:
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode):
+        # Opening a pipe would wait for somebody to write into it.
+        what = "这是一个文件夹" if stat.S_ISDIR(mode) else "这不是普通的文件"
+        raise ImportFileError(f"读不了 {path}：{what}")
+    return path.open("rb")
 
 
 class _Run:
@@ -96,6 +120,8 @@ class _Run:
                 if intake is not None:
                     await intake.finish()
                 intake = Intake(self._nianlun, *next(places), mine, report)
+            elif isinstance(found, Unreadable):
+                report.add_unreadable(found)
             elif intake is not None:
                 await intake.take(found)
         if intake is not None:
@@ -107,8 +133,15 @@ class _Run:
         """Read the whole file; whatever is wrong with it as a whole is raised here."""
         before = os.fstat(self._file.fileno())
         survey = Survey()
+        odd: Unreadable | None = None
         for found in self._read(reader, "check"):
             survey.take(found)
+            if odd is None and isinstance(found, Unreadable):
+                odd = found
+        if not survey.messages and odd is not None:
+            raise ImportFileError(
+                f"{self._path} 里没有一条读得出来的消息，例如第 {odd.line} 行：{odd.reason}"
+            )
         if not survey.chats:
             raise ImportFileError(f"{self._path} 里没有聊天记录")
         after = os.fstat(self._file.fileno())
@@ -119,9 +152,10 @@ class _Run:
     def _read(self, reader: Reader, phase: str) -> Iterator[Found]:
         self._file.seek(0)
         messages = 0
+        latest = self._nianlun.clock.now() + _CLOCKS_DIFFER
         for found in reader.read(self._file, self._zone):
             if isinstance(found, FoundMessage):
-                if not FIRST_YEAR <= found.time.year <= LAST_YEAR:
+                if found.time.year < FIRST_YEAR or found.time > latest:
                     yield Unreadable(found.line, f"时间 {found.time:%Y-%m-%d} 不可能")
                     continue
                 messages += 1

@@ -42,17 +42,21 @@ class Survey:
         self.messages = 0
         self.numbers: set[str] = set()
         """User ids of all who speak in the file."""
+        self._named: dict[str, SurveyedChat] = {}
+        """The first chat of each name."""
+        self._labels: dict[str, int] = {}
+        """How often each has been asked for."""
         self.names: dict[str, set[str | None]] = {}
         """The user ids that go with each name; None for a line that gives none."""
 
     def take(self, found: Found) -> None:
         """Raises ImportFileError when something stands before the first chat."""
         if isinstance(found, FoundChat):
-            namesakes = [c for c in self.chats if found.name and c.found.name == found.name]
-            for namesake in namesakes:
-                namesake.shares_name = True
-            label = self._label(found)
-            self.chats.append(SurveyedChat(found, label, shares_name=bool(namesakes)))
+            chat = SurveyedChat(found, self._label(found))
+            if found.name:
+                namesake = self._named.setdefault(found.name, chat)
+                namesake.shares_name = chat.shares_name = namesake is not chat
+            self.chats.append(chat)
         elif isinstance(found, FoundMessage):
             self._message(found, self._chat(found.line))
         elif isinstance(found, FoundRecord):
@@ -87,11 +91,13 @@ class Survey:
         name = found.name or (
             f"{found.kind}:{found.peer_id}" if found.peer_id else "没有名字的会话"
         )
-        taken = {chat.label for chat in self.chats}
-        count, label = 1, name
-        while label in taken:
+        count = self._labels.get(name, 0) + 1
+        label = name if count == 1 else f"{name} {count}"
+        while label in self._labels:
             count += 1
             label = f"{name} {count}"
+        self._labels[name] = count
+        self._labels[label] = max(self._labels.get(label, 0), 1)
         return label
 
     def whose(self, name: str) -> set[str | None]:

@@ -7,7 +7,8 @@ into the text, so the body is read as plain data and checked here rather than tr
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 import json as jsonlib
 import re
@@ -18,6 +19,7 @@ import openai
 
 from ..errors import BadAnswer, ModelError, ModelRefused, ModelUnavailable
 from ..types import Usage
+from .tool_turns import ToolTurn, read_turn
 
 _LONGEST_BODY = 400_000
 """Characters; a hundred times what was asked for, and still quick to read through."""
@@ -89,15 +91,34 @@ class ModelClient:
         refused) or BadAnswer (there is no text in the answer).
         """
         model = model or self.model
-        try:
-            async with asyncio.timeout(self._timeout):
-                body = await self._request(messages, model, json)
-        except TimeoutError:
-            raise ModelUnavailable(f"模型 {model} 在 {self._timeout:g} 秒内没有回答") from None
-        except openai.OpenAIError as error:
-            # The original holds the request with its headers, so it must not be chained.
-            raise self._failure(error, model) from None
-        return self._read(body, model, json)
+        answer = await self._ask({"model": model, "messages": _well_formed(messages)}, json)
+        choice = self._choice(answer, model)
+        usage = _usage(answer)
+        with _costing(usage):
+            text = _without_thoughts(_choice_text(choice, model), json)
+            if not text:
+                raise BadAnswer(f"模型 {model} 的回答是空的")
+        named = answer.get("model")
+        return Completion(text, usage, named if isinstance(named, str) else model)
+
+    async def converse(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        tools: Sequence[Mapping[str, Any]],
+        *,
+        model: str | None = None,
+    ) -> ToolTurn:
+        """The model's next turn, in which it may call the tools. Raises as `complete` does."""
+        model = model or self.model
+        fields = {"model": model, "messages": _well_formed(messages), "tools": list(tools)}
+        answer = await self._ask(fields, json=False)
+        choice = self._choice(answer, model)
+        usage = _usage(answer)
+        with _costing(usage):
+            turn = read_turn(choice, _without_thoughts(_choice_text(choice, model), True), usage)
+            if not turn.text and not turn.calls:
+                raise BadAnswer(f"模型 {model} 的回答是空的")
+        return turn
 
     async def close(self) -> None:
         """Close the connections; a later call opens them again."""
@@ -119,9 +140,28 @@ class ModelClient:
             )
         return self._opened
 
-    async def _request(self, messages: Sequence[Mapping[str, Any]], model: str, json: bool) -> str:
+    async def _ask(self, fields: dict[str, Any], json: bool) -> dict[str, Any]:
+        """The answer to a request, as an object."""
+        model = fields["model"]
+        try:
+            async with asyncio.timeout(self._timeout):
+                body = await self._request(fields, json)
+        except TimeoutError:
+            raise ModelUnavailable(f"模型 {model} 在 {self._timeout:g} 秒内没有回答") from None
+        except openai.OpenAIError as error:
+            # The original holds the request with its headers, so it must not be chained.
+            raise self._failure(error, model) from None
+        answer = _json_object(body)
+        if answer is None:
+            raise ModelUnavailable(
+                f"模型服务 {self._host} 返回的不是接口的回答："
+                "请检查 OPENAI_BASE_URL（一般以 /v1 结尾）"
+            )
+        return answer
+
+    async def _request(self, fields: dict[str, Any], json: bool) -> str:
         """The body of the answer; without JSON mode where the endpoint is found to refuse it."""
-        fields: dict[str, Any] = {"model": model, "messages": _well_formed(messages)}
+        model = fields["model"]
         if not json or model in self._without_json_mode:
             return await self._send(fields)
         try:
@@ -173,13 +213,7 @@ class ModelClient:
             f"模型服务 {self._host} 不接受请求（{status}）：{self._one_line(reason)}"
         )
 
-    def _read(self, body: str, model: str, json: bool) -> Completion:
-        answer = _json_object(body)
-        if answer is None:
-            raise ModelUnavailable(
-                f"模型服务 {self._host} 返回的不是接口的回答："
-                "请检查 OPENAI_BASE_URL（一般以 /v1 结尾）"
-            )
+    def _choice(self, answer: dict[str, Any], model: str) -> dict[str, Any]:
         choice = _first_choice(answer)
         if choice is None and answer.get("error"):
             reason = jsonlib.dumps(answer["error"], ensure_ascii=False)
@@ -188,15 +222,21 @@ class ModelClient:
             raise ModelUnavailable(f"模型服务 {self._host} 返回错误：{self._one_line(reason)}")
         if choice is None:
             raise BadAnswer(f"模型 {model} 的回答里没有内容")
-        text = _without_thoughts(_choice_text(choice, model), json)
-        if not text:
-            raise BadAnswer(f"模型 {model} 的回答是空的")
-        named = answer.get("model")
-        return Completion(text, _usage(answer), named if isinstance(named, str) else model)
+        return choice
 
     def _one_line(self, reason: str) -> str:
         hidden = reason.replace(self._api_key, "***") if self._api_key else reason
         return " ".join(hidden.split())[:200]
+
+
+@contextmanager
+def _costing(usage: Usage) -> Iterator[None]:
+    """An answer that cannot be used has its price all the same."""
+    try:
+        yield
+    except ModelError as error:
+        error.usage = usage
+        raise
 
 
 def _host_of(url: str) -> str:

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
-from datetime import date
+from collections.abc import Awaitable, Callable, Sequence
+from functools import cache
 import json
 from pathlib import Path
 import secrets
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from nonebot.log import logger
 
 from ..errors import BadAnswer, ModelError, NoteRejected
+from ..memory.asking import background, block, rollup_request, window_blocks, window_request
 from ..memory.calendar import Calendar
-from ..memory.notes import check_note
-from ..memory.render import one_line, render_messages
-from ..memory.tasks import (
-    Declined,
-    activity_task,
-    ids_shown,
-    parse_activity,
-    parse_memories,
-    rollup_tasks,
-)
-from ..memory.units import count_units, cut_to_units
-from ..types import UNIT_LIMITS, ChatKey, Note, NoteKind, RollupTask, Scene, Usage, Window
+from ..memory.render import one_line
+from ..memory.submissions import TRIES, TooLong, read_activity, read_memories
+from ..memory.tasks import activity_task, rollup_tasks
+from ..types import ChatKey, Note, RollupTask, Scene, Usage, Window
 from .answers import parse_json
 from .client import ModelClient
 
@@ -33,17 +26,8 @@ ReportUsage: TypeAlias = Callable[[ChatKey, str, Usage, bool], Awaitable[None]]
 """Called after each completion with the chat, the purpose, its cost, and whether it was used."""
 T = TypeVar("T")
 
-_TRIES = 3
 _ECHOED_CHARACTERS = 4000
 _PROMPTS = Path(__file__).parent / "prompts"
-
-
-class _TooLong(NoteRejected, Generic[T]):
-    """The only trouble is the length; `shortened` is what a cut would make of it."""
-
-    def __init__(self, message: str, shortened: T) -> None:
-        super().__init__(message)
-        self.shortened = shortened
 
 
 class ModelWriter:
@@ -62,46 +46,40 @@ class ModelWriter:
         self._calendar = calendar
         self._report_usage = report_usage
         self._model = model
-        self._rules = {name: _rules(name) for name in ("activity", "rollup")}
+        self._rules = {name: rules("rules", name, "answer") for name in ("activity", "rollup")}
 
     async def write_activity(self, window: Window, scene: Scene) -> Note | None:
         """A note about the window with its facts, or None when the model declined."""
         shown = {message.seq for message in window.messages if not message.withdrawn}
         nonce = secrets.token_hex(4)
-        task = activity_task(
-            f"把上面聊天记录里的 {len(window.messages)} 条消息写成一条活动记录。"
-            f"这一天是 {_day(window.date)}。"
-        )
-        messages = render_messages(window.messages, self._calendar, scene.names, me=scene.character)
-        categories = "、".join(scene.known_categories) or "还没有"
         asked = "\n\n".join(
             [
-                *_background(scene, nonce),
-                _block("场合", f"{one_line(scene.place)}\n已有的 category：{categories}", nonce),
-                _block("聊天记录", messages, nonce),
-                "任务：" + _json(task),
+                *background(scene, nonce),
+                *window_blocks(window, scene, self._calendar, nonce),
+                "任务：" + _json(activity_task(window_request(window, "上面"))),
             ]
         )
-        return await self._ask(
-            scene, "activity", asked, lambda answer: _read_activity(answer, shown)
+        submitted = await self._ask(
+            scene, "activity", asked, lambda answer: read_activity(answer, shown)
         )
+        if submitted.dropped:
+            logger.debug("dropped facts: {}", submitted.dropped)
+        return submitted.note
 
     async def write_memories(
         self, tasks: Sequence[RollupTask], scene: Scene, has_next_tasks: bool
     ) -> list[Note]:
         """The complete new text of each target, in the order of the tasks."""
         nonce = secrets.token_hex(4)
-        days = "、".join(_day(task.period) for task in tasks if task.kind == "day")
-        prompt = f"整理这一批 {len(tasks)} 个任务。" + (days and f"日期：{days}。")
-        batch = rollup_tasks(prompt, tasks, has_next_tasks, self._calendar)
+        batch = rollup_tasks(rollup_request(tasks), tasks, has_next_tasks, self._calendar)
         asked = "\n\n".join(
             [
-                *_background(scene, nonce),
-                _block("场合", one_line(scene.place), nonce),
-                _block("任务", _json(batch), nonce),
+                *background(scene, nonce),
+                block("场合", one_line(scene.place), nonce),
+                block("任务", _json(batch), nonce),
             ]
         )
-        return await self._ask(scene, "rollup", asked, lambda answer: _read_memories(answer, tasks))
+        return await self._ask(scene, "rollup", asked, lambda answer: read_memories(answer, tasks))
 
     async def _ask(
         self,
@@ -112,12 +90,12 @@ class ModelWriter:
     ) -> T:
         """Ask until `read` takes the answer, telling the model what it objected to."""
         opening = [
-            {"role": "system", "content": self._rules[purpose] + _persona(scene)},
+            {"role": "system", "content": self._rules[purpose] + persona(scene)},
             {"role": "user", "content": asked},
         ]
         turns, problem = opening, ""
         shortened: list[T] = []
-        for _ in range(_TRIES):
+        for _ in range(TRIES):
             text = ""
             usage = Usage()
             try:
@@ -125,82 +103,35 @@ class ModelWriter:
                 text, usage = completion.text, completion.usage
                 result = read(parse_json(text))
             except (NoteRejected, BadAnswer) as error:
-                await self._report_usage(scene.chat, purpose, usage, False)
-                if isinstance(error, _TooLong):
+                await self._report_usage(scene.chat, purpose, _cost(error, usage), False)
+                if isinstance(error, TooLong):
                     shortened = [error.shortened]
                 problem = str(error)
                 turns = opening + _objection(text, problem)
-            except ModelError:
-                await self._report_usage(scene.chat, purpose, usage, False)
+            except ModelError as error:
+                await self._report_usage(scene.chat, purpose, _cost(error, usage), False)
                 raise
             else:
                 await self._report_usage(scene.chat, purpose, usage, True)
                 return result
         if shortened:
             return shortened[0]
-        raise BadAnswer(f"模型连续 {_TRIES} 次没有给出可用的记忆：{problem}")
+        raise BadAnswer(f"模型连续 {TRIES} 次没有给出可用的记忆：{problem}")
 
 
-def _read_activity(answer: object, shown: Collection[int]) -> Note | None:
-    submission = parse_activity(answer, shown)
-    if isinstance(submission, Declined):
-        return None
-    if submission.dropped:
-        logger.debug("dropped facts: {}", submission.dropped)
-    text, keys, complaint = _check("activity", submission.memory, shown)
-    note = Note(text, keys, "model", submission.facts)
-    if complaint:
-        raise _TooLong(complaint, note)
-    return note
-
-
-def _read_memories(answer: object, tasks: Sequence[RollupTask]) -> list[Note]:
-    notes: list[Note] = []
-    complaints: list[str] = []
-    for number, (task, memory) in enumerate(
-        zip(tasks, parse_memories(answer, tasks), strict=True), 1
-    ):
-        try:
-            text, keys, complaint = _check(task.kind, memory, ids_shown(task))
-        except NoteRejected as error:
-            raise NoteRejected(f"task_id {number}：{error}") from None
-        notes.append(Note(text, keys, "model"))
-        if complaint:
-            complaints.append(f"task_id {number}：{complaint}")
-    if complaints:
-        raise _TooLong("；".join(complaints), notes)
-    return notes
-
-
-def _check(kind: NoteKind, memory: str, shown: Collection[int]) -> tuple[str, tuple[int, ...], str]:
-    """Text, key messages, and the complaint where it is good but for a length now cut."""
-    try:
-        return *check_note(kind, memory, shown), ""
-    except NoteRejected as error:
-        if count_units(memory) <= UNIT_LIMITS[kind]:
-            raise
-        return *check_note(kind, cut_to_units(memory, UNIT_LIMITS[kind]), shown), str(error)
-
-
-def _rules(name: str) -> str:
+@cache
+def rules(*parts: str) -> str:
     """The constant part, which comes first so that a provider's prefix cache can keep it."""
-    return "\n".join(
-        (_PROMPTS / f"{part}.txt").read_text("utf-8").strip() for part in ("rules", name)
-    )
+    return "\n".join((_PROMPTS / f"{part}.txt").read_text("utf-8").strip() for part in parts)
 
 
-def _persona(scene: Scene) -> str:
+def persona(scene: Scene) -> str:
     return "\n\n角色的名字：" + scene.character + "\n角色设定：\n" + scene.persona
 
 
-def _background(scene: Scene, nonce: str) -> list[str]:
-    parts = (("现有的记忆", scene.memory), ("想起来的事", scene.recalled))
-    return [_block(title, text, nonce) for title, text in parts if text]
-
-
-def _block(title: str, text: str, nonce: str) -> str:
-    """Text of others between marks that it cannot forge, as the nonce is new in each request."""
-    return f"【{title} {nonce}】\n{text}\n【{title}完 {nonce}】"
+def _cost(error: Exception, usage: Usage) -> Usage:
+    """What a failed completion cost: an answer without any text has its price too."""
+    return (error.usage if isinstance(error, ModelError) else None) or usage
 
 
 def _objection(answer: str, problem: str) -> Turns:
@@ -210,10 +141,6 @@ def _objection(answer: str, problem: str) -> Turns:
         {"role": "assistant", "content": answer[:_ECHOED_CHARACTERS]},
         {"role": "user", "content": f"这个回答不能用：{problem}。请改好后重新输出完整的 JSON。"},
     ]
-
-
-def _day(day: str) -> str:
-    return f"{day}（星期{'一二三四五六日'[date.fromisoformat(day).weekday()]}）"
 
 
 def _json(task: dict[str, Any]) -> str:

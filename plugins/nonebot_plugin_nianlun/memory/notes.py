@@ -65,14 +65,19 @@ _FAILURE = re.compile(
 _JSON = re.compile(r"\{.*\}|\[\s*[{\"].*\]", re.DOTALL)
 
 
-def _not_an_answer(draft: _Draft) -> str | None:
-    if _LEFTOVER.search(draft.prose):
+def not_an_answer(prose: str) -> str | None:
+    """What is wrong with a text in which something broke on its way; None when nothing is."""
+    if _LEFTOVER.search(prose):
         return "正文里混进了思考过程的标记，请只写正文本身。"
-    if _WEB_PAGE.search(draft.prose) or _FAILURE.match(draft.prose):
+    if _WEB_PAGE.search(prose) or _FAILURE.match(prose):
         return "这是一段报错信息，不是记忆正文，请重新写正文。"
-    if _JSON.fullmatch(draft.prose):
+    if _JSON.fullmatch(prose):
         return "正文应当是一段自然的话，不要写成 JSON，请只写正文。"
     return None
+
+
+def _not_an_answer(draft: _Draft) -> str | None:
+    return not_an_answer(draft.prose)
 
 
 def _empty(draft: _Draft) -> str | None:

@@ -165,7 +165,10 @@ def _years(
 ) -> list[Due]:
     by_year: dict[str, list[_Source]] = {}
     for period, month in months.items():
-        if month.closed and period not in open_months:
+        year = years.get(period[:4])
+        # A month that the year holds stays in it while something late is added to the month.
+        held = year is not None and period in year.sources
+        if held or (month.closed and period not in open_months):
             by_year.setdefault(period[:4], []).append(
                 _Source(period, month.merged, not month.stale)
             )

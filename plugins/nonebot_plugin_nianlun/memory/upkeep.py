@@ -2,75 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from datetime import datetime
-from typing import Protocol
 
 from ..clock import Clock
 from ..errors import BadAnswer, ModelError, ModelRefused, Overtaken
-from ..types import (
-    Activity,
-    Memory,
-    MemoryKind,
-    Message,
-    Note,
-    RollupTask,
-    Scene,
-    SkipReason,
-    TidyReport,
-    Window,
-)
+from ..types import Note, RollupTask, Scene, TidyReport, Window
 from .calendar import Calendar
+from .owed import INPUT_TOKENS, Batch, MemoryStore, MessageStore, NoteJob, NoteStore, Owed
 from .protocols import NoteWriter
 from .render import display_names
-from .rollups import ActivityState, Due, MemoryState, RollupPolicy, plan_rollups, settle
-from .tokens import estimate_tokens
-from .windows import WindowPolicy, plan_windows
+from .rollups import RollupPolicy
+from .skill import SkillSession
+from .splitting import joined_task, split_task
+from .windows import WindowPolicy
 
-_PENDING_LIMIT = 2000
-_INPUT_TOKENS = 12_000
-"""Sources that one roll-up request carries at most, unless a single target has more."""
 _ROUNDS = 1000
 """Far more rounds than years of work take; ends a loop that makes no progress."""
 
 
-class MessageStore(Protocol):
-    async def pending(self, chat_id: int, limit: int) -> list[Message]: ...
-    async def of_activity(self, chat_id: int, number: int) -> list[Message]: ...
-    async def skip(self, chat_id: int, seqs: Sequence[int], reason: SkipReason) -> None: ...
+async def _always() -> bool:
+    return True
 
 
-class MemoryStore(Protocol):
-    async def stale_activities(self, chat_id: int) -> list[Activity]: ...
-    async def activity_states(self, chat_id: int, dates: Iterable[str]) -> list[ActivityState]: ...
-    async def memory_states(self, chat_id: int) -> list[MemoryState]: ...
-    async def activities(self, chat_id: int, date: str) -> list[Activity]: ...
-    async def target(self, chat_id: int, kind: MemoryKind, period: str) -> Memory | None: ...
-    async def memories(
-        self, chat_id: int, kind: MemoryKind, periods: Iterable[str]
-    ) -> list[Memory]: ...
-
-
-class NoteStore(Protocol):
-    """Stores what was written; raises Overtaken when what it was written from has changed."""
-
-    async def store_activity(
-        self, chat_id: int, window: Window, note: Note, now: datetime
-    ) -> int: ...
-    async def replace_activity(
-        self,
-        chat_id: int,
-        activity: Activity,
-        kept: Sequence[int],
-        note: Note | None,
-        now: datetime,
-    ) -> None: ...
-    async def store_memories(
-        self, chat_id: int, tasks: Sequence[RollupTask], notes: Sequence[Note], now: datetime
-    ) -> None: ...
-    async def close(self, chat_id: int, kind: MemoryKind, period: str) -> None: ...
-    async def discard(self, chat_id: int, kind: MemoryKind, period: str) -> None: ...
+class _Spent(ModelError):
+    """The day's tokens ran out between the parts of one text."""
 
 
 @dataclass(slots=True)
@@ -86,8 +42,7 @@ class _Tally:
 
 @dataclass(frozen=True, slots=True)
 class Upkeep:
-    """Does what one chat owes. Safe to run twice, or in two processes at once: what is stored
-    is checked against what it was written from, in the transaction that stores it."""
+    """Has what one chat owes written, by a model as long as that may be and can."""
 
     messages: MessageStore
     memories: MemoryStore
@@ -105,6 +60,8 @@ class Upkeep:
     """Renews the lease on this chat's work; False when somebody else has taken it."""
     patient: bool = True
     """Whether what the writer gives no usable answer for may wait; else the fallback writes it."""
+    affordable: Callable[[], Awaitable[bool]] = _always
+    """Whether the writer may be asked now; while it may not, the fallback writes."""
 
     async def run(self, chat_id: int, *, everything: bool = False) -> TidyReport:
         """Do all owed work; `everything` also closes windows that are not due yet.
@@ -112,53 +69,44 @@ class Upkeep:
         Never raises ModelError: what failed stays owed and is told in the report.
         """
         tally = _Tally()
+        owed = self._owed(chat_id)
         try:
-            await self._rewrite_stale(chat_id, tally)
-            waiting = await self._write_windows(chat_id, tally, everything=everything)
-            await self._roll_up(chat_id, tally, waiting)
+            await self._rewrite_stale(owed, tally)
+            await self._write_windows(owed, tally, everything=everything)
+            await self._roll_up(owed, tally)
         except ModelError as error:
             tally.errors.append(str(error))
         return tally.report()
 
     async def owes(self, chat_id: int) -> bool:
         """Whether anything is due now; reads only."""
-        if await self.memories.stale_activities(chat_id):
-            return True
-        pending = await self.messages.pending(chat_id, _PENDING_LIMIT)
-        if self._closed(pending, everything=False):
-            return True
-        activities, memories = await self._states(chat_id)
-        today = self.calendar.day_of(self.clock.now())
-        waiting = _days_of(pending, self.calendar)
-        return bool(plan_rollups(activities, memories, today, self.rollups, waiting))
+        return await self._owed(chat_id).anything()
 
-    def _closed(self, pending: Sequence[Message], *, everything: bool) -> list[Window]:
-        return plan_windows(
-            pending,
+    def session(self, chat_id: int) -> SkillSession:
+        """The same work to be done by a caller; windows that are not due yet are handed out too."""
+        return SkillSession(self._owed(chat_id), self._scene_of, self.calendar, self.still_ours)
+
+    def _owed(self, chat_id: int) -> Owed:
+        return Owed(
+            chat_id,
+            self.messages,
+            self.memories,
+            self.notes,
+            self.clock,
             self.calendar,
             self.windows,
-            self.clock.now(),
-            everything=everything,
-            more=len(pending) == _PENDING_LIMIT,
+            self.rollups,
+            self.still_ours,
         )
 
-    async def _states(self, chat_id: int) -> tuple[list[ActivityState], list[MemoryState]]:
-        memories = await self.memories.memory_states(chat_id)
-        open_days = [m.period for m in memories if m.kind == "day" and _is_open(m)]
-        return await self.memories.activity_states(chat_id, open_days), memories
-
-    async def _rewrite_stale(self, chat_id: int, tally: _Tally) -> None:
-        for activity in await self.memories.stale_activities(chat_id):
+    async def _rewrite_stale(self, owed: Owed, tally: _Tally) -> None:
+        for activity in await owed.stale():
             if not await self.still_ours():
                 return
-            left = await self.messages.of_activity(chat_id, activity.number)
-            note = None
-            if left:
-                note = await self._rewrite(Window(activity.date, tuple(left)))
+            job = await owed.rewriting(activity)
+            note = await self._rewrite(job.window) if job.window.messages else None
             try:
-                await self.notes.replace_activity(
-                    chat_id, activity, [m.seq for m in left], note, self.clock.now()
-                )
+                await owed.keep_note(job, note)
                 tally.activities += note is not None
             except Overtaken:
                 return
@@ -169,55 +117,50 @@ class Upkeep:
         except ModelRefused:
             return await self.fallback.write_activity(window, await self._scene_of(window))
 
-    async def _write_windows(self, chat_id: int, tally: _Tally, *, everything: bool) -> set[str]:
-        """Write a note for every closed window; returns the days that still have pending lines."""
-        pending: list[Message] = []
+    async def _write_windows(self, owed: Owed, tally: _Tally, *, everything: bool) -> None:
         failed: set[int] = set()
         for _ in range(_ROUNDS):
-            pending = await self.messages.pending(chat_id, _PENDING_LIMIT)
             closed = [
                 window
-                for window in self._closed(pending, everything=everything)
+                for window in await owed.closed_windows(everything=everything)
                 if window.messages[0].seq not in failed
             ]
+            if not closed:
+                return
             for window in closed:
                 if not await self.still_ours():
-                    return _days_of(pending, self.calendar)
+                    return
                 try:
-                    await self._note_window(chat_id, window, tally)
+                    await self._note_window(owed, window, tally)
                 except Overtaken:
                     break
                 except BadAnswer as error:
                     # It stays owed; the other windows need not wait for it.
                     failed.add(window.messages[0].seq)
                     tally.errors.append(str(error))
-            if not closed:
-                return _days_of(pending, self.calendar)
-        return _days_of(pending, self.calendar)
 
-    async def _note_window(self, chat_id: int, window: Window, tally: _Tally) -> None:
+    async def _note_window(self, owed: Owed, window: Window, tally: _Tally) -> None:
         """Store a note of the window. Of refused content only the very lines are left out."""
-        seqs = [message.seq for message in window.messages]
         try:
             note = await self._write(window)
         except ModelRefused:
-            if len(seqs) == 1:
-                await self.messages.skip(chat_id, seqs, "refused")
+            if len(window.messages) == 1:
+                await owed.leave_out(window)
                 return
             for part in _halves(window):
-                await self._note_window(chat_id, part, tally)
+                await self._note_window(owed, part, tally)
             return
+        await owed.keep_note(NoteJob(window), note)
         if note is None:
-            await self.messages.skip(chat_id, seqs, "declined")
             tally.declined += 1
         else:
-            await self.notes.store_activity(chat_id, window, note, self.clock.now())
             tally.activities += 1
 
     async def _write(self, window: Window) -> Note | None:
         scene = await self._scene_of(window)
+        writer = self.writer if await self.affordable() else self.fallback
         try:
-            return await self.writer.write_activity(window, scene)
+            return await writer.write_activity(window, scene)
         except BadAnswer:
             if self.patient:
                 raise
@@ -227,77 +170,50 @@ class Upkeep:
         names = display_names({m.user_id: m.name for m in window.messages})
         return replace(await self.scene(), names=names)
 
-    async def _roll_up(self, chat_id: int, tally: _Tally, waiting: Collection[str]) -> None:
+    async def _roll_up(self, owed: Owed, tally: _Tally) -> None:
         for _ in range(_ROUNDS):
-            activities, memories = await self._states(chat_id)
-            today = self.calendar.day_of(self.clock.now())
-            due = plan_rollups(activities, memories, today, self.rollups, waiting)
-            if not due or not await self.still_ours():
+            batch = await owed.next_batch()
+            if batch is None:
                 return
-            batch = await self._batch(chat_id, due)
-            follows = len(batch) < len(due) or bool(
-                plan_rollups(*settle(activities, memories, due), today, self.rollups, waiting)
-            )
             try:
-                await self._write_batch(chat_id, batch, tally, follows)
+                notes = await self._write_batch(batch)
+                await owed.keep_memories(batch, notes)
             except Overtaken:
                 continue
+            tally.memories += len(notes)
 
-    async def _batch(self, chat_id: int, due: Sequence[Due]) -> list[tuple[Due, RollupTask]]:
-        """As many of the targets as one request carries, at least one."""
-        batch: list[tuple[Due, RollupTask]] = []
-        tokens = 0
-        for item in due:
-            task = await self._task(chat_id, item)
-            size = sum(estimate_tokens(source.text) for source in task.sources)
-            if task.target is not None:
-                size += estimate_tokens(task.target.text)
-            if batch and tokens + size > _INPUT_TOKENS:
-                break
-            batch.append((item, task))
-            tokens += size
-        return batch
-
-    async def _task(self, chat_id: int, item: Due) -> RollupTask:
-        target = await self.memories.target(chat_id, item.kind, item.period)
-        sources: tuple[Activity, ...] | tuple[Memory, ...]
-        if item.kind == "day":
-            found = await self.memories.activities(chat_id, item.period)
-            sources = tuple(a for a in found if a.text and str(a.number) in item.sources)
-        else:
-            below: MemoryKind = "day" if item.kind == "month" else "month"
-            sources = tuple(await self.memories.memories(chat_id, below, item.sources))
-        return RollupTask(item.kind, item.period, sources, target, item.rebuild, item.closes)
-
-    async def _write_batch(
-        self,
-        chat_id: int,
-        batch: Sequence[tuple[Due, RollupTask]],
-        tally: _Tally,
-        has_next_tasks: bool,
-    ) -> None:
-        tasks = [task for _, task in batch if task.sources]
-        for item, task in batch:
-            if task not in tasks:
-                await self._finish_without_text(chat_id, item)
-        if not tasks:
-            return
+    async def _write_batch(self, batch: Batch) -> list[Note]:
         # A text that is built anew must not be shown its own earlier form, not even as memory.
         scene = replace(await self.scene(), memory="")
+        tasks, follows = batch.tasks, batch.has_next_tasks
         try:
-            notes = await self.writer.write_memories(tasks, scene, has_next_tasks)
-        except (ModelRefused, BadAnswer) as error:
+            if not await self.affordable():
+                raise _Spent
+            if len(tasks) == 1 and self.writer.name == "model":
+                return [await self._write_in_parts(tasks[0], scene, follows)]
+            return await self.writer.write_memories(tasks, scene, follows)
+        except (ModelRefused, BadAnswer, _Spent) as error:
             if self.patient and isinstance(error, BadAnswer):
                 raise
-            notes = await self.fallback.write_memories(tasks, scene, has_next_tasks)
-        await self.notes.store_memories(chat_id, tasks, notes, self.clock.now())
-        tally.memories += len(notes)
+            return await self.fallback.write_memories(tasks, scene, follows)
 
-    async def _finish_without_text(self, chat_id: int, item: Due) -> None:
-        if item.rebuild:
-            await self.notes.discard(chat_id, item.kind, item.period)
-        else:
-            await self.notes.close(chat_id, item.kind, item.period)
+    async def _write_in_parts(self, task: RollupTask, scene: Scene, follows: bool) -> Note:
+        """One text; of more sources than a request carries first one a part, then one of these."""
+        while parts := split_task(task, INPUT_TOKENS):
+            notes = [await self._write_part(part, scene) for part in parts]
+            task = joined_task(task, parts, notes)
+            if not await self.affordable():
+                raise _Spent
+        (note,) = await self.writer.write_memories([task], scene, follows)
+        return note
+
+    async def _write_part(self, part: RollupTask, scene: Scene) -> Note:
+        if not await self.still_ours():
+            raise Overtaken
+        if not await self.affordable():
+            raise _Spent
+        (note,) = await self.writer.write_memories([part], scene, True)
+        return note
 
 
 def _halves(window: Window) -> tuple[Window, Window]:
@@ -306,11 +222,3 @@ def _halves(window: Window) -> tuple[Window, Window]:
         Window(window.date, window.messages[:middle]),
         Window(window.date, window.messages[middle:]),
     )
-
-
-def _is_open(memory: MemoryState) -> bool:
-    return memory.stale or not memory.closed
-
-
-def _days_of(messages: Sequence[Message], calendar: Calendar) -> set[str]:
-    return {calendar.day_of(message.time).isoformat() for message in messages}

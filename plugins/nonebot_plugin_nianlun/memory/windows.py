@@ -11,6 +11,8 @@ from .calendar import Calendar
 
 DAY_END_GRACE = timedelta(minutes=2)
 """How long a day that has ended waits for messages that are still on their way."""
+AHEAD = timedelta(minutes=10)
+"""So much later than now a message may claim to be, where clocks differ, and count as said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +34,29 @@ def plan_windows(
     *,
     everything: bool = False,
     more: bool = False,
+    noted_until: datetime | None = None,
 ) -> list[Window]:
     """Cut pending messages (in event order) into the windows that are due, oldest first.
 
     Silence is measured between messages, and from the last one to `now`; a logical day's
     messages never share a window with another's, nor imported ones with live ones.
     `everything` closes what is pending; `more` says that younger pending messages exist
-    beside these, so that nothing can be said about the last run yet.
+    beside these, so that nothing can be said about the last run yet. `noted_until` is the time
+    of the newest message that a window covers: what was fetched later and is older than that
+    shares no window with what came after, or a window would reach over another.
+
+    What is dated later than now waits for its time, or it would end the run of every talk
+    before it; by `everything` it is taken as soon as its logical day has begun.
     """
+    come = calendar.end_of(calendar.day_of(now)) if everything else now + AHEAD
+    said = [message for message in pending if message.time < come]
+    more = more and len(said) == len(pending)
+    streams: dict[str, list[Message]] = {"import": [], "late": [], "live": []}
+    for message in said:
+        streams[_stream_of(message, noted_until)].append(message)
     closed: list[Window] = []
-    for imported in (True, False):
-        stream = [m for m in pending if (m.source == "import") is imported]
+    for name, stream in streams.items():
+        imported = name == "import"
         runs = _runs(stream, calendar, policy)
         if not runs:
             continue
@@ -51,6 +65,13 @@ def plan_windows(
         if not more and (everything or _is_over(last, calendar, policy, now, imported=imported)):
             closed.append(_window(last, calendar))
     return sorted(closed, key=lambda window: window.messages[0].time)
+
+
+def _stream_of(message: Message, noted_until: datetime | None) -> str:
+    if message.source == "import":
+        return "import"
+    late = message.source == "history" and noted_until is not None and message.time < noted_until
+    return "late" if late else "live"
 
 
 def _runs(

@@ -8,13 +8,17 @@ import sqlite3
 from typing import cast
 
 from tortoise.exceptions import OperationalError
-from tortoise.expressions import F
+from tortoise.expressions import F, Q
 
 from ..errors import ChatError
+from ..memory.invariants import LONGEST_LEASE
 from ..types import ChatKey, ChatKind
 from . import sql
 from .database import transactional, translate
 from .models import Chat, Lease
+
+LONGEST_WAIT = timedelta(hours=1)
+"""So long at most a chat is left alone after failed jobs."""
 
 _ids: dict[ChatKey, int] = {}
 
@@ -83,18 +87,17 @@ async def resolve(text: str) -> ChatKey:
     return key_of(found[0])
 
 
+@transactional
 async def note_failure(chat_id: int, error: str, now: datetime) -> None:
     """Write down a failed job; the next try waits twice as long, an hour at most."""
-    chat = await Chat.get(id=chat_id)
-    wait = min(timedelta(minutes=2 ** min(chat.failures, 6)), timedelta(hours=1))
-    await Chat.filter(id=chat_id).update(
-        failures=F("failures") + 1,
-        last_error=error[:500],
-        last_error_at=now,
-        retry_at=now + wait,
-    )
+    chat = Chat.filter(id=chat_id)
+    await chat.update(failures=F("failures") + 1, last_error=error[:500], last_error_at=now)
+    failures = (await chat.get()).failures
+    wait = min(timedelta(minutes=2 ** min(failures - 1, 6)), LONGEST_WAIT)
+    await chat.update(retry_at=now + wait)
 
 
+@transactional
 async def note_success(chat_id: int) -> None:
     """The chat's jobs work again. The last error stays readable."""
     await Chat.filter(id=chat_id, failures__gt=0).update(failures=0, retry_at=None)
@@ -111,9 +114,11 @@ async def claim(
 ) -> bool:
     """Take a piece of work unless somebody else holds it; True when it is ours until then.
 
-    A lease that has expired is taken over, and one whose holder `is_gone` as well.
+    A lease that has expired is taken over, one whose holder `is_gone` as well, and one that
+    a clock far ahead of ours has given out.
     """
-    await Lease.filter(chat_id=chat_id, work=work, expires_at__lt=now).delete()
+    leases = Lease.filter(chat_id=chat_id, work=work)
+    await leases.filter(Q(expires_at__lt=now) | Q(expires_at__gt=now + LONGEST_LEASE)).delete()
     await Lease.bulk_create(
         [Lease(chat_id=chat_id, work=work, holder=holder, expires_at=until)],
         ignore_conflicts=True,

@@ -65,7 +65,13 @@ def _known_migrations() -> list[str]:
 
 
 def _config(path: Path, **pragmas: str | int) -> dict[str, Any]:
-    credentials = {"file_path": str(path), "busy_timeout": BUSY_TIMEOUT_MS, **pragmas}
+    credentials = {
+        "file_path": str(path),
+        "busy_timeout": BUSY_TIMEOUT_MS,
+        # What is removed is overwritten, or it would lie in free pages until they are used again.
+        "secure_delete": "ON",
+        **pragmas,
+    }
     return {
         "connections": {
             "default": {"engine": "tortoise.backends.sqlite", "credentials": credentials}
@@ -141,11 +147,10 @@ def _inspect(path: Path, *, finish: bool) -> list[str]:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
             raise StoreUnavailable(f"打不开数据库 {path}：这是一个文件夹")
-        timeout = BUSY_TIMEOUT_MS / 1000
-        with closing(sqlite3.connect(path, timeout=timeout, isolation_level=None)) as connection:
+        with closing(connect(path, BUSY_TIMEOUT_MS / 1000)) as connection:
             pending = _pending_migrations(connection, path)
             if pending and len(pending) < len(_known_migrations()):
-                _back_up(connection, path, pending[0])
+                back_up(connection, path, pending[0])
             if finish:
                 for statement in SCHEMA_OBJECTS:
                     connection.execute(statement)
@@ -156,12 +161,25 @@ def _inspect(path: Path, *, finish: bool) -> list[str]:
         raise _explain(error, path) from error
 
 
-def _back_up(connection: sqlite3.Connection, path: Path, migration: str) -> None:
+def connect(path: Path, timeout: float) -> sqlite3.Connection:
+    """A connection beside the store's own; waits `timeout` seconds for a lock."""
+    connection = sqlite3.connect(path, timeout=timeout, isolation_level=None)
+    connection.execute("PRAGMA secure_delete=ON")
+    return connection
+
+
+def backups(path: Path) -> list[Path]:
+    """The copies of the database that were made here, oldest first."""
+    return sorted((path.parent / "backups").glob("*-before-*.db"))
+
+
+def back_up(connection: sqlite3.Connection, path: Path, what_follows: str) -> None:
+    """Put a copy beside the database, named after what it is made before."""
     folder = path.parent / "backups"
     folder.mkdir(exist_ok=True)
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
-    connection.execute("VACUUM INTO ?", (str(folder / f"{stamp}-before-{migration}.db"),))
-    for old in sorted(folder.glob("*-before-*.db"))[:-BACKUPS_KEPT]:
+    connection.execute("VACUUM INTO ?", (str(folder / f"{stamp}-before-{what_follows}.db"),))
+    for old in backups(path)[:-BACKUPS_KEPT]:
         old.unlink()
 
 

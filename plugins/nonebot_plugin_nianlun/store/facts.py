@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from ..types import Fact
+from .keys import chunks
 from .models import Fact as FactRow
 from .models import FactVersion
 from .models import Message as MessageRow
@@ -45,20 +46,47 @@ async def store(chat_id: int, facts: Sequence[Fact], now: datetime) -> None:
             )
 
 
-async def take_back(chat_id: int, seqs: Sequence[int]) -> None:
+async def take_back(chat_id: int, seqs: Sequence[int]) -> int:
     """Remove what facts took from messages that were withdrawn; an earlier text comes back.
 
-    Runs inside the caller's transaction.
+    Returns how many facts that changed. Runs inside the caller's transaction.
     """
-    await FactVersion.filter(chat_id=chat_id, source__in=seqs).delete()
-    for row in await FactRow.filter(chat_id=chat_id, source__in=seqs):
-        fact = FactRow.filter(id=row.id)
-        before = await FactVersion.filter(fact_id=row.id).order_by("-id").first()
-        if before is None:
-            await fact.delete()
-            continue
-        await fact.update(text=before.text, source=before.source, written_at=before.written_at)
-        await FactVersion.filter(id=before.id).delete()
+    changed = 0
+    for part in chunks(seqs):
+        await FactVersion.filter(chat_id=chat_id, source__in=part).delete()
+    for part in chunks(seqs):
+        for row in await FactRow.filter(chat_id=chat_id, source__in=part):
+            await _go_back(row)
+            changed += 1
+    return changed
+
+
+async def _go_back(row: FactRow) -> None:
+    fact = FactRow.filter(id=row.id)
+    before = await FactVersion.filter(fact_id=row.id).order_by("-id").first()
+    if before is None:
+        await fact.delete()
+        return
+    await fact.update(text=before.text, source=before.source, written_at=before.written_at)
+    await FactVersion.filter(id=before.id).delete()
+
+
+async def forget(chat_id: int, user_ids: Sequence[str]) -> int:
+    """Remove all facts about these speakers, and what others' facts took from what they said.
+
+    Returns how many facts are gone or have gone back. Runs inside the caller's transaction.
+    """
+    own = [row.id for row in await FactRow.filter(chat_id=chat_id, owner__in=user_ids).only("id")]
+    for part in chunks(own):
+        await FactVersion.filter(chat_id=chat_id, fact_id__in=part).delete()
+        await FactRow.filter(id__in=part).delete()
+    sources = {row.source for row in await FactRow.filter(chat_id=chat_id).only("source")}
+    sources |= {row.source for row in await FactVersion.filter(chat_id=chat_id).only("source")}
+    said: list[int] = []
+    for part in chunks([source for source in sources if source is not None]):
+        rows = MessageRow.filter(chat_id=chat_id, seq__in=part, user_id__in=user_ids)
+        said += [row.seq for row in await rows.only("seq")]
+    return len(own) + await take_back(chat_id, said)
 
 
 async def everything(chat_id: int) -> list[tuple[FactRow, list[FactVersion]]]:

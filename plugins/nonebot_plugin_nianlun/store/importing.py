@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
 from ..types import Incoming
-from . import speakers, sql, withdrawals
+from . import exclusions, speakers, sql, withdrawals
 from .database import transactional
-from .keys import short_id
+from .keys import chunks, short_id
 from .matching import Line, Matching, Near
 from .models import Chat
+from .models import Message as MessageRow
 from .numbers import Numbers, next_number
 from .recording import Readable, dedup_key, message_row, reply_targets
 
@@ -55,10 +56,12 @@ class Importer:
         """Short ids of stored messages by the ids that the file has for them."""
         self._registered: dict[tuple[str, str], None] = {}
         self._names: dict[str, tuple[datetime, str]] = {}
+        self._told_better: set[str] = set()
+        """Ids under which somebody was on record until the file told better who it is."""
 
     async def store(self, lines: Sequence[Line]) -> Stored:
         """Store what is not there yet, in one transaction. Raises StoreError: nothing is stored."""
-        stored = await self._store(lines, self._keys(lines))
+        stored = await self._store(lines)
         for remembered in (self._occurrences, self._claimed, self._aliases, self._registered):
             _forget_oldest(remembered)
         return stored
@@ -72,6 +75,8 @@ class Importer:
     async def finish(self) -> None:
         """Show everybody by the newest name that file and store have."""
         await speakers.settle_names(self.chat_id, self._names)
+        if self._told_better:
+            await speakers.forget_unheard(self.chat_id, self._told_better)
 
     def _keys(self, lines: Iterable[Line]) -> list[str]:
         keys: list[str] = []
@@ -89,8 +94,11 @@ class Importer:
         return keys
 
     @transactional
-    async def _store(self, lines: Sequence[Line], keys: Sequence[str]) -> Stored:
+    async def _store(self, lines: Sequence[Line]) -> Stored:
         await sql.move_last_seqs({self.chat_id: 0})
+        excluded = await exclusions.known_for([self.chat_id])
+        lines = [_redacted(excluded, self.chat_id, line) for line in lines]
+        keys = self._keys(lines)
         chat = await Chat.get(id=self.chat_id).only("id", "last_seq", "name")
         text_of = await self._texts(lines)
         matching = Matching(self.chat_id, lines, keys, text_of, self._claimed)
@@ -99,6 +107,7 @@ class Importer:
         for index, line in enumerate(lines):
             if (row := matching.found.get(index)) is not None and line.message.message_id:
                 self._aliases[short_id(line.message.message_id)] = row.seq
+        await self._tell_better(matching)
         last = await self._insert(chat.last_seq, lines, keys, text_of, matching.found, stored)
         await self._compare(lines, matching.found, stored)
         await sql.move_last_seqs({self.chat_id: last - chat.last_seq})
@@ -106,6 +115,20 @@ class Importer:
         if not chat.name and chat_name:
             await Chat.filter(id=chat.id).update(name=chat_name)
         return stored
+
+    async def _tell_better(self, matching: Matching) -> None:
+        """Put what is stored under the number of whoever said it, or under the bot itself."""
+        rows = {row.seq: row for row in matching.found.values()}
+        people: dict[str, list[Near]] = {}
+        for seq, user_id in matching.told_better().items():
+            people.setdefault(user_id, []).append(rows[seq])
+        for user_id, said in people.items():
+            query = MessageRow.filter(chat_id=self.chat_id)
+            for part in chunks([row.seq for row in said]):
+                await query.filter(seq__in=part).update(user_id=user_id)
+            self._told_better |= {row.user_id for row in said}
+            shown = {(user_id, row.name, datetime.fromtimestamp(row.second, UTC)) for row in said}
+            await speakers.register(self.chat_id, sorted(shown, key=lambda one: one[2]))
 
     async def _texts(self, lines: Sequence[Line]) -> Callable[[int], str]:
         messages = [line.message for line in lines if line.text is None]
@@ -146,7 +169,8 @@ class Importer:
             last = placed[key] = next_number(last, line.seq)
             self._place(line, last)
             masked_at = withdrawals.masked_at(withdrawn, self.chat_id, message)
-            if masked_at is not None and not line.withdrawn:
+            excluded = message.skipped == "opted_out"
+            if (masked_at is not None or excluded) and not line.withdrawn:
                 stored.taken_back.append(last)
             if line.withdrawn:
                 masked_at = masked_at or message.time
@@ -186,6 +210,12 @@ class Importer:
                 stored.taken_back.append(row.seq)
             elif lines[index].withdrawn and not row.withdrawn:
                 await withdrawals.mask(self.chat_id, row.seq, lines[index].message.time)
+
+
+def _redacted(excluded: exclusions.Known, chat_id: int, line: Line) -> Line:
+    """The line without its words where its speaker may not be recorded."""
+    message = exclusions.redact(excluded, chat_id, line.message)
+    return line if message is line.message else line._replace(message=message, text="")
 
 
 def _forget_oldest(remembered: dict[Any, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from hashlib import sha256
 import json
 from typing import TypeVar
@@ -25,6 +26,11 @@ def short_id(text: str, limit: int = ID_LENGTH) -> str:
 def body(segments: Sequence[Segment]) -> str:
     """Segments as they are stored: JSON with its characters unescaped, so that SQL can search."""
     return json.dumps(segments, ensure_ascii=False, separators=(",", ":"))
+
+
+def wordless_key(time: datetime, seq: int) -> str:
+    """The key of a masked message without an id, which would else hold a hash of its words."""
+    return f"{int(time.timestamp())}||masked|{seq}"
 
 
 def chunks(values: Sequence[T]) -> Iterator[Sequence[T]]:

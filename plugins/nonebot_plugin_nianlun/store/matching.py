@@ -3,10 +3,14 @@
 A line is the same message as a stored one when their keys agree (see `recording.dedup_key`), or
 when second, speaker and words do: exports number messages anew or not at all, and write media in
 their own way. Both sides are taken as multisets, so that two equal lines of a second stay two.
+
+Who speaks may be told in several ways: by number, by name alone, or as the bot's own only since
+somebody said so. Whoever agrees more closely is paired first.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 import re
@@ -21,6 +25,8 @@ _NEIGHBOURS = 60
 """Seconds; lines that are nearer than this to each other are looked up together."""
 _OWN_CLOCK = 120
 """How far our own line's time, which is our clock's, may lie from the platform's, in seconds."""
+NAMELESS = "name:"
+"""Begins the user id of somebody of whom no file has told more than the name."""
 _MARK_OR_BLANKS = re.compile(r"\[[^\[\]]*\]|\s+")
 
 
@@ -37,6 +43,8 @@ class Line(NamedTuple):
     """The short id in the file of the message that it answers."""
     nameless: bool = False
     """The file gives its speaker no number: only the name tells who it is."""
+    told_as: str | None = None
+    """The speaker's id as the file alone tells it; None: that of the message."""
 
 
 class Near(NamedTuple):
@@ -81,18 +89,42 @@ class Matching:
         self._claimed = claimed
         self.found: dict[int, Near] = {}
         """By the line's place in the batch."""
+        self._words_of: dict[int, str] = {}
 
     async def run(self) -> None:
         near = await self._near(map(second_of, self._lines))
         self._by_key(near)
-        by_second: dict[int, list[Near]] = {}
+        said: defaultdict[tuple[int, str], list[Near]] = defaultdict(list)
+        masked: defaultdict[int, list[Near]] = defaultdict(list)
         for row in near:
-            by_second.setdefault(row.second, []).append(row)
-        if near:
-            self._pair(lambda line: by_second.get(second_of(line), ()), self._same_words)
+            if row.withdrawn:
+                masked[row.second].append(row)
+            elif row.seq not in self._claimed:
+                said[row.second, words(row.text)].append(row)
+        seconds = {second for second, _ in said}
+
+        def with_the_words(index: int) -> Sequence[Near]:
+            second = second_of(self._lines[index])
+            return said.get((second, self._words(index)), ()) if second in seconds else ()
+
+        self._pair(with_the_words, self._same_speaker)
         await self._own_lines()
-        if near:
-            self._pair(lambda line: by_second.get(second_of(line), ()), self._taken_back)
+        self._pair(with_the_words, self._same_person)
+        self._pair(with_the_words, self._one_of_two)
+        # A masked message has lost its words: whoever said something then, said that.
+        for same in (self._same_speaker, self._same_person, self._one_of_two):
+            self._pair(lambda index: masked.get(second_of(self._lines[index]), ()), same)
+
+    def told_better(self) -> dict[int, str]:
+        """Stored messages of which the file tells better who said them: the user id by seq."""
+        better: dict[int, str] = {}
+        for index, row in self.found.items():
+            user_id = short_id(self._lines[index].message.user_id)
+            learnt = row.user_id.startswith(NAMELESS) and not user_id.startswith(NAMELESS)
+            declared = user_id == ME and row.user_id == self._lines[index].told_as
+            if learnt or declared:
+                better[row.seq] = user_id
+        return better
 
     def _by_key(self, near: Iterable[Near]) -> None:
         by_key = {row.key: row for row in near}
@@ -109,27 +141,33 @@ class Matching:
         ]
         shifts = range(-_OWN_CLOCK, _OWN_CLOCK + 1, _NEIGHBOURS)
         sent = await self._near((second + shift for second in left for shift in shifts), sent=True)
-        by_stretch: dict[int, list[Near]] = {}
+        by_stretch: defaultdict[int, list[Near]] = defaultdict(list)
         for row in sent:
-            by_stretch.setdefault(row.second // _OWN_CLOCK, []).append(row)
+            by_stretch[row.second // _OWN_CLOCK].append(row)
 
-        def nearest(line: Line) -> list[Near]:
-            second = second_of(line)
+        def nearest(index: int) -> list[Near]:
+            second = second_of(self._lines[index])
             stretch = second // _OWN_CLOCK
             near = (row for n in (-1, 0, 1) for row in by_stretch.get(stretch + n, ()))
             within = (row for row in near if abs(row.second - second) <= _OWN_CLOCK)
             return sorted(within, key=lambda row: abs(row.second - second))
 
-        if sent:
-            self._pair(nearest, self._same_words)
+        self._pair(
+            nearest,
+            lambda index, row: (
+                not row.withdrawn
+                and self._same_speaker(index, row)
+                and words(row.text) == self._words(index)
+            ),
+        )
 
     def _pair(
-        self, rows_for: Callable[[Line], Iterable[Near]], same: Callable[[int, Near], bool]
+        self, rows_for: Callable[[int], Iterable[Near]], same: Callable[[int, Near], bool]
     ) -> None:
-        for index, line in enumerate(self._lines):
+        for index in range(len(self._lines)):
             if index in self.found:
                 continue
-            for row in rows_for(line):
+            for row in rows_for(index):
                 if row.seq not in self._claimed and same(index, row):
                     self._claim(index, row)
                     break
@@ -138,22 +176,30 @@ class Matching:
         self.found[index] = row
         self._claimed[row.seq] = None
 
-    def _same_words(self, index: int, row: Near) -> bool:
-        return (
-            not row.withdrawn
-            and self._same_speaker(index, row)
-            and words(row.text) == words(self._text_of(index))
-        )
-
-    def _taken_back(self, index: int, row: Near) -> bool:
-        """A masked message has lost its words: whoever said something then, said that."""
-        return row.withdrawn and self._same_speaker(index, row)
+    def _words(self, index: int) -> str:
+        if index not in self._words_of:
+            self._words_of[index] = words(self._text_of(index))
+        return self._words_of[index]
 
     def _same_speaker(self, index: int, row: Near) -> bool:
         line = self._lines[index]
         if row.user_id == short_id(line.message.user_id):
             return True
         return line.nameless and name_key(row.name) == name_key(line.message.name)
+
+    def _same_person(self, index: int, row: Near) -> bool:
+        """One side does not know the number, or not yet that it is the bot: names tell."""
+        line = self._lines[index]
+        if row.user_id == line.told_as:
+            return True
+        unsure = ME in (row.user_id, line.message.user_id) or row.user_id.startswith(NAMELESS)
+        return unsure and name_key(row.name) == name_key(line.message.name)
+
+    def _one_of_two(self, index: int, row: Near) -> bool:
+        """Between two people there is nobody else, whatever name an export has for either."""
+        line = self._lines[index]
+        unsure = line.nameless or row.user_id.startswith(NAMELESS)
+        return unsure and line.message.chat.kind == "private"
 
     async def _near(self, seconds: Iterable[int], *, sent: bool = False) -> list[Near]:
         """Stored messages of these seconds and of the short times between them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 import json
 from typing import cast
 
@@ -146,6 +147,13 @@ async def all_memories(chat_id: int, kind: MemoryKind) -> list[Memory]:
 async def versions(chat_id: int, kind: MemoryKind, period: str) -> list[NoteVersion]:
     """Earlier texts, oldest first; those that held something taken back are blank."""
     return await NoteVersion.filter(chat_id=chat_id, kind=kind, ref=period).order_by("version")
+
+
+async def noted_until(chat_id: int) -> datetime | None:
+    """When the newest message was said that a window covers; None when no window is noted."""
+    windows = ActivityRow.filter(chat_id=chat_id, origin="window")
+    newest = await windows.order_by("-date", "-time").first()
+    return None if newest is None else newest.time
 
 
 async def memory_states(chat_id: int) -> list[MemoryState]:

@@ -55,16 +55,42 @@ async def store_activity(chat_id: int, window: Window, note: Note, now: datetime
 
 
 @transactional
+async def ask_again(chat_id: int) -> int:
+    """Have what the offline writer noted written again; returns how many activities that are.
+
+    Their texts stand until then.
+    """
+    written = ActivityRow.filter(chat_id=chat_id, writer="offline", origin="window", stale=False)
+    return await written.exclude(text="").update(stale=True)
+
+
+@transactional
 async def replace_activity(
     chat_id: int, activity: Activity, kept: Sequence[int], note: Note | None, now: datetime
 ) -> None:
     """Write a stale activity anew from what is left of its window (`kept` seqs).
 
-    Without a note nothing is left worth keeping: its text is emptied. The old text is not
-    kept as a version, for it held what was taken back. Raises Overtaken when more was taken
-    back meanwhile.
+    Without a note nothing is left worth keeping: its text is emptied. A text that was emptied
+    before, for it held what was taken back, leaves no version; one that only was to be written
+    again does, and stands when there is no note. Raises Overtaken when more was taken back
+    meanwhile.
     """
     query = ActivityRow.filter(chat_id=chat_id, number=activity.number)
+    await query.update(stale=False)
+    old = await query.get()
+    if old.text and note is None:
+        return
+    if old.text:
+        await NoteVersion.create(
+            chat_id=chat_id,
+            kind="activity",
+            ref=str(old.number),
+            version=old.version,
+            text=old.text,
+            key_messages=old.key_messages,
+            writer=old.writer,
+            written_at=old.written_at,
+        )
     await query.update(
         text="" if note is None else note.text,
         key_messages="[]" if note is None else json.dumps(note.key_messages),
@@ -72,7 +98,6 @@ async def replace_activity(
         writer="offline" if note is None else note.writer,
         written_at=now,
         merged=note is None,
-        stale=False,
     )
     row = await query.get()
     window = MessageRow.filter(chat_id=chat_id, activity_id=row.id)

@@ -10,9 +10,11 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from tortoise.expressions import Q
 from tortoise.queryset import QuerySet
 
 from ..types import ME, Incoming
+from . import traces
 from .keys import body, short_id
 from .models import Message as MessageRow
 
@@ -73,7 +75,9 @@ async def _complete_stored(chat_id: int, message: Incoming) -> bool:
     """Whether the line is stored already; if so, it gets what this report adds."""
     content = body(message.segments)
     near = _own_lines(chat_id, message.time, _TOLERANCE)
-    other = near.filter(source=_OTHER_REPORT[message.source], segments=content)
+    # Of an answer that may not be recorded only the time is there.
+    same = Q(segments=content) | Q(segments="[]", skipped="opted_out", message_id=None)
+    other = near.filter(same, source=_OTHER_REPORT[message.source])
     found = None
     if message.message_id is not None:
         same_id = {"message_id": short_id(message.message_id)}
@@ -92,5 +96,8 @@ async def _complete_stored(chat_id: int, message: Incoming) -> bool:
         changes |= {"via": message.via, "source": "sent"}
         if message.skipped and found.skipped is None and found.activity_id is None:
             changes["skipped"] = message.skipped
+            if message.skipped == "opted_out":
+                changes |= {"text": "", "segments": "[]"}
+                await traces.owe(chat_id)
     await MessageRow.filter(id=found.id).update(**changes)
     return True

@@ -9,9 +9,9 @@ from typing import Any, cast
 from uuid import uuid4
 
 from ..types import ME, ChatKey, Incoming, Segment, Withdrawal
-from . import chats, own_lines, speakers, sql, withdrawals
+from . import chats, exclusions, own_lines, speakers, sql, withdrawals
 from .database import transactional
-from .keys import body, chunks, short_id
+from .keys import body, chunks, short_id, wordless_key
 from .models import Chat
 from .models import Message as MessageRow
 
@@ -52,6 +52,9 @@ async def _record(
             notices.append((ids[item.chat], item))
     # Statements serve all chats together: with many busy chats, one each would be most of the cost.
     await sql.move_last_seqs({chat_id: len(part) for chat_id, part in arrived.items()})
+    excluded = await exclusions.known_for(arrived)
+    for chat_id, part in arrived.items():
+        arrived[chat_id] = [exclusions.redact(excluded, chat_id, message) for message in part]
     fresh = await _fresh(arrived)
     withdrawn = await withdrawals.known_for(fresh)
     rows: list[list[Any]] = []
@@ -156,11 +159,14 @@ def message_row(
     masked_at: datetime | None,
     reply_to: int | None,
 ) -> list[Any]:
-    """Values in the order of `sql.insert_messages`."""
+    """Values in the order of `sql.insert_messages`; of what is masked or opted out, no words."""
     skipped = message.skipped or (None if _visible(text) else "empty")
     segments = body(message.segments)
+    if skipped == "opted_out":
+        text, segments = "", "[]"
     if masked_at is not None:
         text, segments, skipped = "", "[]", "withdrawn"
+        key = key if message.message_id is not None else wordless_key(message.time, seq)
     return [
         chat_id,
         seq,

@@ -45,8 +45,8 @@ class NoteRestorer:
         self._cover = cover
         self._taken_back = taken_back
         self._calendar = calendar
-        self._numbers = Numbers()
-        """Of activities."""
+        self._activities: dict[int, tuple[int, str]] = {}
+        """By their number in the file: the number here, and the day in the file."""
         self._periods: set[str] = set()
         self._tainted: set[int | str] = set()
         """What holds words that are withdrawn: activities by their number in the file, periods."""
@@ -55,8 +55,8 @@ class NoteRestorer:
         self.new = 0
 
     async def activity(self, theirs: Activity) -> None:
-        if theirs.number <= self._numbers.highest:
-            raise Refused(f"活动编号 {theirs.number} 没有比前面的大")
+        if theirs.number in self._activities:
+            raise Refused(f"活动编号 {theirs.number} 在文件里有两次")
         runs = self._window(theirs)
         keys = self._keys(theirs.key_messages)
         tainted = bool(self._taken_back) and any(
@@ -73,7 +73,7 @@ class NoteRestorer:
             version = Version(0, theirs.text, theirs.writer, theirs.written_at)
             row.version += await self._keep("activity", str(row.number), row, [version], [])
             await ActivityRow.filter(id=row.id).update(version=row.version)
-        self._numbers.add(theirs.number, row.number)
+        self._activities[theirs.number] = row.number, theirs.date
         for run in theirs.ranges:
             self._cover.add(*run)
         if tainted or row.stale:
@@ -185,13 +185,14 @@ class NoteRestorer:
     def _sources(self, memory: Memory) -> list[str]:
         """The sources as they are called here. A text that is written anew needs none."""
         if memory.kind == "day":
-            ours = [self._numbers.get(int(ref)) for ref in memory.sources]
-            found = {ref: str(n) for ref, n in zip(memory.sources, ours, strict=True) if n}
+            known = ((ref, self._activities.get(int(ref))) for ref in memory.sources)
+            # Once a message is withdrawn, what holds it is found by the day of its activity.
+            found = {ref: str(a[0]) for ref, a in known if a is not None and a[1] == memory.period}
         else:
             found = {ref: ref for ref in memory.sources if ref in self._periods}
         missing = [ref for ref in memory.sources if ref not in found]
         if memory.text and missing:
-            raise Refused(f"它的来源 {missing[0]} 不在文件里，或者没能导入")
+            raise Refused(f"它的来源 {missing[0]} 不在文件里、没能导入，或者不是那天的")
         return list(dict.fromkeys(found.values()))
 
     async def _create_memory(

@@ -10,7 +10,7 @@ from tortoise.expressions import Q
 
 from ..memory.calendar import Calendar
 from ..types import Activity, ChatKey
-from . import chats, restored_facts, speakers, sql
+from . import chats, exclusions, restored_facts, speakers, sql
 from .database import transactional
 from .importing import Importer, Stored
 from .models import Chat, Gap
@@ -127,6 +127,9 @@ class Restorer:
         text = self._moved(fact.text)
         if text.source in self._taken_back:
             return  # what it says was withdrawn here
+        excluded = await exclusions.known_for([self._chat_id])
+        if exclusions.covers(excluded, self._chat_id, fact.owner, text.written_at):
+            return  # whom it is about was forgotten here
         journal = [self._moved(old) for old in fact.journal]
         kept = tuple(old for old in journal if old.source not in self._taken_back)
         self._facts += await restored_facts.restore(

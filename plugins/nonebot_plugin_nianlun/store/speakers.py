@@ -11,10 +11,10 @@ import unicodedata
 from tortoise.expressions import F
 
 from ..types import Incoming
-from . import sql
+from . import exclusions, sql
 from .database import transactional
 from .keys import chunks
-from .models import Chat, Speaker, SpeakerName
+from .models import Chat, Fact, Message, Speaker, SpeakerName
 from .records import Person
 
 _CACHED = 4096
@@ -37,7 +37,7 @@ async def note_names(chat_id: int, messages: Iterable[Incoming]) -> None:
     """Register the speakers of new messages and keep every name that they show."""
     for message in messages:
         known = _shown.get((chat_id, message.user_id))
-        if known == message.name:
+        if known == message.name or message.skipped == "opted_out":
             continue
         await _note_name(chat_id, message)
         if len(_shown) >= _CACHED:
@@ -73,6 +73,8 @@ async def register(chat_id: int, people: Sequence[tuple[str, str, datetime]]) ->
 
     Whoever is known keeps the name that is shown; see `settle_names`.
     """
+    known = await exclusions.known_for([chat_id])
+    people = [one for one in people if not exclusions.covers(known, chat_id, one[0], one[2])]
     if not people:
         return
     await Speaker.bulk_create(
@@ -99,6 +101,9 @@ async def register(chat_id: int, people: Sequence[tuple[str, str, datetime]]) ->
 
 async def restore(chat_id: int, person: Person, at: datetime) -> None:
     """Put somebody on record as an export of that time knows them; runs inside a transaction."""
+    excluded = await exclusions.known_for([chat_id])
+    if exclusions.covers(excluded, chat_id, person.user_id, at):
+        return
     speaker = Speaker(
         chat_id=chat_id,
         user_id=person.user_id,
@@ -106,8 +111,20 @@ async def restore(chat_id: int, person: Person, at: datetime) -> None:
         named_at=at,
         opted_out_at=at if person.opted_out else None,
     )
+    known = await Speaker.filter(chat_id=chat_id, user_id=person.user_id).exists()
     await Speaker.bulk_create([speaker], ignore_conflicts=True)
     await register(chat_id, [(person.user_id, name, at) for name in person.names])
+    if person.opted_out and not known:
+        await exclusions.begin(chat_id, person.user_id, at, at)
+
+
+async def forget(chat_id: int, user_id: str) -> int:
+    """Remove the names of a speaker; returns how many. Runs inside the caller's transaction."""
+    names = await SpeakerName.filter(chat_id=chat_id, user_id=user_id).delete()
+    speaker = Speaker.filter(chat_id=chat_id, user_id=user_id)
+    await speaker.filter(opted_out_at=None).delete()
+    await speaker.update(name=user_id)
+    return names
 
 
 @transactional
@@ -115,9 +132,12 @@ async def settle_names(chat_id: int, newest: Mapping[str, tuple[datetime, str]])
     """Show these people (by user id) by the name they had then, unless they spoke later."""
     await Chat.filter(id=chat_id).update(last_seq=F("last_seq"))
     changed: list[str] = []
+    excluded = await exclusions.known_for([chat_id])
     for part in chunks(list(newest)):
         for speaker in await Speaker.filter(chat_id=chat_id, user_id__in=part):
             at, name = newest[speaker.user_id]
+            if exclusions.covers(excluded, chat_id, speaker.user_id, at):
+                continue
             if name != speaker.name and speaker.named_at < at:
                 changed.append(speaker.user_id)
     # The time of a shown name is that of its first message; what counts here is the last one.
@@ -129,6 +149,19 @@ async def settle_names(chat_id: int, newest: Mapping[str, tuple[datetime, str]])
             await query.update(name=name, named_at=at)
 
 
+@transactional
+async def forget_unheard(chat_id: int, user_ids: Iterable[str]) -> None:
+    """Strike off those of whom nothing is left: all that they said is now known as another's."""
+    await Chat.filter(id=chat_id).update(last_seq=F("last_seq"))
+    for user_id in user_ids:
+        if await Message.filter(chat_id=chat_id, user_id=user_id).exists():
+            continue
+        if await Fact.filter(chat_id=chat_id, owner=user_id).exists():
+            continue
+        if await Speaker.filter(chat_id=chat_id, user_id=user_id, opted_out_at=None).delete():
+            await SpeakerName.filter(chat_id=chat_id, user_id=user_id).delete()
+
+
 async def names_for_mentions(
     chat_id: int, messages: Iterable[Incoming], character: str
 ) -> Callable[[str], str | None]:
@@ -137,7 +170,8 @@ async def names_for_mentions(
     names: dict[str, str] = {}
     for message in messages:
         names[message.chat.self_id] = character
-        names[message.user_id] = message.name
+        if message.skipped != "opted_out":
+            names[message.user_id] = message.name
         for segment in message.segments:
             if segment["type"] == "at":
                 wanted.add(str(segment["data"].get("qq", "")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from itertools import chain
 from typing import Any, Literal
 
@@ -37,7 +38,8 @@ _WITHDRAWALS = (
 )
 _WITHIN = """
 WITH span (first, after) AS (VALUES {pairs})
-SELECT m.seq, m.dedup_key, m.time, m.user_id, m.name, m.text, m.withdrawn_at IS NOT NULL
+SELECT m.seq, m.dedup_key, m.time, m.user_id, m.name, m.text,
+    m.withdrawn_at IS NOT NULL OR COALESCE(m.skipped, '') = 'opted_out'
 FROM span CROSS JOIN nianlun_message m
 WHERE m.chat_id = ? AND m.time >= span.first AND m.time < span.after
 """
@@ -45,6 +47,14 @@ _SENT = "AND m.user_id = 'me' AND m.source = 'sent'"
 _LAST_HEARD = (
     "SELECT user_id, MAX(time) AS time FROM nianlun_message WHERE chat_id = ? GROUP BY user_id"
 )
+_LAST_BEFORE = """
+SELECT id, (
+    SELECT time FROM nianlun_message WHERE chat_id = c.id AND time <= ? ORDER BY time DESC LIMIT 1
+) AS time
+FROM nianlun_chat c WHERE self_id = ? AND kind <> 'store' AND EXISTS (
+    SELECT 1 FROM nianlun_message WHERE chat_id = c.id AND time <= ? AND source <> 'import'
+)
+"""
 _COVERED = """
 SELECT activity_id, skipped, withdrawn_at IS NOT NULL AS withdrawn, COUNT(*) AS messages
 FROM nianlun_message WHERE chat_id = ? AND seq BETWEEN ? AND ?
@@ -63,6 +73,33 @@ UNION SELECT chat_id FROM nianlun_memory
 _CHANGE_PENDING = (
     'UPDATE "nianlun_message" SET "{column}" = ? WHERE "chat_id" = ? AND "seq" IN ({marks})'
     ' AND +"activity_id" IS NULL AND "skipped" IS NULL'
+)
+_BLANK = "text = '', name = '', segments = '[]', dedup_key = {key}"
+# The key of a line without an id holds a hash of its words, which could be guessed from it.
+_WORDLESS_KEY = (
+    "CASE WHEN message_id IS NULL"
+    " THEN substr(dedup_key, 1, instr(dedup_key, '|')) || '|masked|' || seq ELSE dedup_key END"
+)
+_BLANK_PENDING = (
+    f"UPDATE nianlun_message SET {_BLANK}, skipped = 'opted_out'"
+    " WHERE chat_id = ? AND user_id = ? AND activity_id IS NULL AND skipped IS NULL"
+).format(key=_WORDLESS_KEY)
+_BLANK_SPEAKERS = (
+    f"UPDATE nianlun_message SET {_BLANK}, withdrawn_at = COALESCE(withdrawn_at, ?),"
+    " skipped = CASE WHEN activity_id IS NULL THEN 'withdrawn' ELSE skipped END"
+    " WHERE chat_id = ? AND user_id IN ({marks})"
+)
+_SAID_ANYTHING = (
+    "SELECT COUNT(*) AS messages FROM nianlun_message WHERE chat_id = ? AND user_id IN ({marks})"
+    " AND withdrawn_at IS NULL AND COALESCE(skipped, '') <> 'opted_out'"
+)
+_WINDOWS_OF = (
+    "SELECT DISTINCT activity_id FROM nianlun_message WHERE chat_id = ? AND user_id IN ({marks})"
+    " AND activity_id IS NOT NULL AND withdrawn_at IS NULL"
+)
+_SET_PROPERTY = (
+    'INSERT INTO "nianlun_property" ("key", "value") VALUES (?, ?)'
+    ' ON CONFLICT ("key") DO UPDATE SET "value" = excluded."value"'
 )
 _LOOSE_ACTIVITIES = """
 SELECT id FROM nianlun_activity WHERE chat_id = ? AND merged = 0 AND stale = 0
@@ -111,7 +148,7 @@ async def _of_pairs(query: str, pairs: Sequence[tuple[int, str]]) -> list[dict[s
 async def messages_within(
     chat_id: int, spans: Sequence[tuple[str, str]], *, sent: bool
 ) -> list[tuple[int, str, str, str, str, str, bool]]:
-    """Messages of these spans of time: seq, key, time, user id, name, text, whether withdrawn.
+    """Messages of these spans of time: seq, key, time, user id, name, text, whether masked.
 
     A span is its first moment and the one after it, as the time column is written; with `sent`
     only what our own calls sent. In order of seq.
@@ -141,6 +178,15 @@ async def last_heard(chat_id: int) -> dict[str, str]:
     return {row["user_id"]: row["time"] for row in await _rows(_LAST_HEARD, chat_id)}
 
 
+async def last_before(self_id: str, moment: str) -> list[tuple[int, str]]:
+    """Row id and time of the last message of each chat that the account heard until then.
+
+    The moment is written as the time column is.
+    """
+    rows = await _rows(_LAST_BEFORE, moment, self_id, moment)
+    return [(row["id"], row["time"]) for row in rows]
+
+
 async def change_pending(
     chat_id: int, seqs: Sequence[int], column: Literal["activity_id", "skipped"], value: object
 ) -> int:
@@ -151,6 +197,32 @@ async def change_pending(
         values = [value, chat_id, *part]
         changed += (await get_connection("default").execute_query(query, values))[0]
     return changed
+
+
+async def blank_pending(chat_id: int, user_id: str) -> int:
+    """Take the words of a speaker's pending messages and skip them; returns how many."""
+    query = get_connection("default").execute_query
+    return (await query(_BLANK_PENDING, [chat_id, user_id]))[0]
+
+
+async def windows_of(chat_id: int, user_ids: Sequence[str]) -> list[int]:
+    """Row ids of the activities that cover a message of these speakers."""
+    query = _WINDOWS_OF.format(marks=",".join("?" * len(user_ids)))
+    return [row["activity_id"] for row in await _rows(query, chat_id, *user_ids)]
+
+
+async def blank_speakers(chat_id: int, user_ids: Sequence[str], at: datetime) -> int:
+    """Mask every message of these speakers, names too; returns how many still had words."""
+    marks = ",".join("?" * len(user_ids))
+    said = await _rows(_SAID_ANYTHING.format(marks=marks), chat_id, *user_ids)
+    query = _BLANK_SPEAKERS.format(key=_WORDLESS_KEY, marks=marks)
+    values = [at.isoformat(" "), chat_id, *user_ids]
+    await get_connection("default").execute_query(query, values)
+    return said[0]["messages"]
+
+
+async def set_property(key: str, value: str) -> None:
+    await get_connection("default").execute_query(_SET_PROPERTY, [key, value])
 
 
 async def chats_with_work() -> list[int]:

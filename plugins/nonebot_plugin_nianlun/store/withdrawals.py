@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 import json
 from typing import Any, TypeAlias
 
 from ..types import Incoming, Withdrawal
-from . import facts, sql
-from .keys import short_id
+from . import facts, sql, traces
+from .keys import chunks, short_id, wordless_key
 from .models import Activity, Exclusion, Memory, NoteVersion
 from .models import Message as MessageRow
 
@@ -86,30 +86,63 @@ async def _mask(chat_id: int, row: MessageRow, at: datetime) -> None:
     changes: dict[str, Any] = {"text": "", "segments": "[]", "withdrawn_at": at}
     if row.activity_id is None:
         changes["skipped"] = "withdrawn"
+    if row.message_id is None:
+        changes["dedup_key"] = wordless_key(row.time, row.seq)
     await MessageRow.filter(id=row.id).update(**changes)
     await facts.take_back(chat_id, [row.seq])
     if row.activity_id is not None:
-        await _blank_notes(chat_id, row.activity_id)
+        await blank_notes(chat_id, [row.activity_id])
+    await traces.owe(chat_id)
 
 
-async def _blank_notes(chat_id: int, activity_id: int) -> None:
-    """Empty what was built on a message of this activity's window; the next run writes it anew."""
-    activity = await Activity.get(id=activity_id)
-    await Activity.filter(id=activity_id).update(stale=True, merged=False, **_BLANK)
-    source, date = str(activity.number), activity.date
-    for kind, period in (("day", date), ("month", date[:7]), ("year", date[:4])):
-        if not await _blank_if_built_on(chat_id, kind, period, source):
-            return
-        source = period
+async def blank_notes(chat_id: int, activity_ids: Sequence[int]) -> int:
+    """Empty these activities and, at every version, what was built on them.
+
+    The next run writes them anew. Returns how many notes that are. Runs inside the caller's
+    transaction.
+    """
+    sources: dict[str, set[str]] = {}
+    for part in chunks(activity_ids):
+        activities = Activity.filter(chat_id=chat_id, id__in=part)
+        for row in await activities.only("number", "date"):
+            sources.setdefault(row.date, set()).add(str(row.number))
+        await activities.update(stale=True, merged=False, **_BLANK)
+        # A fact may tell the words of the line beside its own; what still holds is noted anew.
+        said = MessageRow.filter(chat_id=chat_id, activity_id__in=part)
+        await facts.take_back(chat_id, [row.seq for row in await said.only("seq")])
+    numbers = [number for found in sources.values() for number in found]
+    for part in chunks(numbers):
+        earlier = NoteVersion.filter(chat_id=chat_id, kind="activity", ref__in=part)
+        await earlier.update(blanked=True, **_BLANK)
+    blanked = len(numbers)
+    for kind, width in (("day", 10), ("month", 7), ("year", 4)):
+        by_period: dict[str, set[str]] = {}
+        for below, found in sources.items():
+            by_period.setdefault(below[:width], set()).update(found)
+        current, touched = await _blank_built_on(chat_id, kind, by_period)
+        blanked += current
+        sources = {period: {period} for period in touched}
+    return blanked
 
 
-async def _blank_if_built_on(chat_id: int, kind: str, period: str, source: str) -> bool:
-    """Empty every version of a memory that holds the source; False when none does."""
-    memory = Memory.filter(chat_id=chat_id, kind=kind, period=period)
-    held = [row for row in await memory if source in json.loads(row.sources)]
-    if held:
-        await memory.update(stale=True, merged=False, **_BLANK)
-    earlier = NoteVersion.filter(chat_id=chat_id, kind=kind, ref=period)
-    old = [row.id for row in await earlier if source in json.loads(row.sources)]
-    await NoteVersion.filter(id__in=old).update(blanked=True, **_BLANK)
-    return bool(held or old)
+async def _blank_built_on(
+    chat_id: int, kind: str, sources: Mapping[str, set[str]]
+) -> tuple[int, set[str]]:
+    """Empty the memories of these periods, and their earlier texts, that hold such a source.
+
+    Returns how many memories that are, and the periods of which any version was emptied.
+    """
+    held: dict[int, str] = {}
+    old: dict[int, str] = {}
+    for part in chunks(list(sources)):
+        for row in await Memory.filter(chat_id=chat_id, kind=kind, period__in=part):
+            if sources[row.period] & set(json.loads(row.sources)):
+                held[row.id] = row.period
+        for row in await NoteVersion.filter(chat_id=chat_id, kind=kind, ref__in=part):
+            if sources[row.ref] & set(json.loads(row.sources)):
+                old[row.id] = row.ref
+    for part in chunks(list(held)):
+        await Memory.filter(id__in=part).update(stale=True, merged=False, **_BLANK)
+    for part in chunks(list(old)):
+        await NoteVersion.filter(id__in=part).update(blanked=True, **_BLANK)
+    return len(held), {*held.values(), *old.values()}

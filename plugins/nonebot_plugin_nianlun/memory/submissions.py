@@ -1,0 +1,82 @@
+"""Submissions judged by the protocol and the writing rules together: a finished note, or a
+sentence that tells the model what to change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from ..errors import NoteRejected
+from ..types import UNIT_LIMITS, Note, NoteKind, RollupTask
+from .notes import check_note
+from .tasks import Declined, ids_shown, parse_activity, parse_memories
+from .units import count_units, cut_to_units
+
+T = TypeVar("T")
+
+TRIES = 3
+"""So often a submission may be too long; the last one is cut."""
+CUT_MARK = "……"
+"""Ends a text that never fitted and was cut."""
+
+
+class TooLong(NoteRejected, Generic[T]):
+    """The only trouble is the length; `shortened` is what a cut makes of it."""
+
+    def __init__(self, message: str, shortened: T) -> None:
+        super().__init__(message)
+        self.shortened = shortened
+
+
+@dataclass(frozen=True, slots=True)
+class ActivitySubmitted:
+    """What was handed in for a window: no note when it was declined."""
+
+    note: Note | None
+    dropped: tuple[str, ...] = ()
+    """Why each fact that was left out was left out."""
+
+
+def read_activity(answer: object, shown: Collection[int]) -> ActivitySubmitted:
+    """Raises NoteRejected; TooLong[ActivitySubmitted] when a cut would do."""
+    submission = parse_activity(answer, shown)
+    if isinstance(submission, Declined):
+        return ActivitySubmitted(None)
+    text, keys, complaint = _check("activity", submission.memory, shown)
+    note = Note(text, keys, "model", submission.facts)
+    submitted = ActivitySubmitted(note, submission.dropped)
+    if complaint:
+        raise TooLong(complaint, submitted)
+    return submitted
+
+
+def read_memories(answer: object, tasks: Sequence[RollupTask]) -> list[Note]:
+    """One note a task. Raises NoteRejected; TooLong[list[Note]] when cuts would do."""
+    notes: list[Note] = []
+    complaints: list[str] = []
+    for number, (task, memory) in enumerate(
+        zip(tasks, parse_memories(answer, tasks), strict=True), 1
+    ):
+        try:
+            text, keys, complaint = _check(task.kind, memory, ids_shown(task))
+        except NoteRejected as error:
+            raise NoteRejected(f"task_id {number}：{error}") from None
+        notes.append(Note(text, keys, "model"))
+        if complaint:
+            complaints.append(f"task_id {number}：{complaint}")
+    if complaints:
+        raise TooLong("；".join(complaints), notes)
+    return notes
+
+
+def _check(kind: NoteKind, memory: str, shown: Collection[int]) -> tuple[str, tuple[int, ...], str]:
+    """Text, key messages, and the complaint where it is good but for a length now cut."""
+    limit = UNIT_LIMITS[kind]
+    try:
+        return *check_note(kind, memory, shown), ""
+    except NoteRejected as error:
+        if count_units(memory) <= limit:
+            raise
+        return *check_note(kind, cut_to_units(memory, limit) + CUT_MARK, shown), str(error)

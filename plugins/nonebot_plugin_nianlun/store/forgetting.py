@@ -1,0 +1,63 @@
+"""Forgetting a member: their messages, names and facts, in every layer and at every version.
+
+All of it is one transaction, so that it is done wholly or not at all; that the emptied notes are
+to be written anew, and the files to be cleaned, is on record with it and outlives the process.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from ..types import ME, Forgotten
+from . import exclusions, facts, speakers, sql, traces, withdrawals
+from .database import transactional
+from .keys import short_id
+from .models import Activity, Chat, Exclusion
+
+_THAT_SECOND = timedelta(seconds=1)
+"""Platforms tell whole seconds: what was said just before the wish bears the same time."""
+
+
+async def forget(chat_id: int, user_id: str, at: datetime) -> Forgotten:
+    """Remove what a member said until `at`, and keep it from coming in late or again.
+
+    In a private chat that is the bot's own part too: all of it was said to this one person.
+    """
+    try:
+        return await _forget(chat_id, user_id, at)
+    finally:
+        speakers.forget_cached_names()
+
+
+@transactional
+async def _forget(chat_id: int, user_id: str, at: datetime) -> Forgotten:
+    await sql.move_last_seqs({chat_id: 0})
+    chat = await Chat.get(id=chat_id).only("id", "kind")
+    speaker = short_id(user_id)
+    user_ids = [speaker, ME] if chat.kind == "private" else [speaker]
+    said_in = set(await sql.windows_of(chat_id, user_ids))
+    moments = Activity.filter(chat_id=chat_id, owner__in=user_ids).exclude(text="")
+    said_in |= {row.id for row in await moments.only("id")}
+    # Facts first: what they were taken from is found by who said it.
+    fact_count = await facts.forget(chat_id, user_ids)
+    forgotten = Forgotten(
+        messages=await sql.blank_speakers(chat_id, user_ids, at),
+        notes=await withdrawals.blank_notes(chat_id, sorted(said_in)),
+        facts=fact_count,
+        names=await speakers.forget(chat_id, user_id),
+        opted_out=await exclusions.opted_out(chat_id, user_id),
+    )
+    for excluded in user_ids:
+        await _keep_away(chat_id, excluded, at)
+    await traces.owe(chat_id)
+    return forgotten
+
+
+async def _keep_away(chat_id: int, user_id: str, at: datetime) -> None:
+    same = {"chat_id": chat_id, "reason": "forgotten", "user_id": user_id}
+    before = await Exclusion.filter(**same).order_by("-ends").first()
+    ends = at + _THAT_SECOND
+    if before is not None and before.ends is not None:
+        ends = max(ends, before.ends)
+    await Exclusion.filter(**same).delete()
+    await Exclusion.create(**same, ends=ends, created_at=at)

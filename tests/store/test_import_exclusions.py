@@ -1,0 +1,63 @@
+"""Whoever was forgotten or opted out does not come back through an old file."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from plugins.nonebot_plugin_nianlun.capture.readable import readable
+from plugins.nonebot_plugin_nianlun.store import chats, exclusions, forgetting, recording
+from plugins.nonebot_plugin_nianlun.store.importing import Importer
+from plugins.nonebot_plugin_nianlun.store.matching import Line
+from plugins.nonebot_plugin_nianlun.store.models import Message as Row
+from plugins.nonebot_plugin_nianlun.store.models import Speaker, SpeakerName
+from plugins.nonebot_plugin_nianlun.types import ChatKey, Incoming
+
+NOON = datetime(2026, 11, 29, 4, 0, tzinfo=UTC)
+GROUP = ChatKey("10001", "group", "123")
+SHE = "20001"
+
+pytestmark = pytest.mark.usefixtures("database_file")
+
+
+def at(second: int) -> datetime:
+    return NOON + timedelta(seconds=second)
+
+
+def said(
+    words: str, second: int, message_id: str | None, name: str, by: str = SHE, *, live: bool = False
+) -> Incoming:
+    segments = [{"type": "text", "data": {"text": words}}]
+    source = "event" if live else "import"
+    return Incoming(GROUP, at(second), by, name, segments, source, message_id=message_id)
+
+
+async def everything() -> str:
+    return repr([vars(row) for model in (Row, SpeakerName, Speaker) for row in await model.all()])
+
+
+@pytest.mark.parametrize("numbered", [True, False])
+async def test_old_files_bring_nothing_back(numbered: bool) -> None:
+    chat_id = (await chats.ensure([GROUP], NOON))[GROUP]
+    now = said("现在说", 100, "x", "新名", live=True)
+    await recording.record([now], readable, "小忆", NOON)
+    await forgetting.forget(chat_id, SHE, at(120))
+    await exclusions.opt_out(chat_id, SHE, at(200), NOON)
+
+    def old(words: str, second: int, name: str, by: str = SHE) -> Line:
+        return Line(said(words, second, str(second) if numbered else None, name, by))
+
+    secret = [old(f"秘密{n}", n, "秘密名") for n in (1, 2, 110, 210)]
+    others = [old("忘记之后、退出之前", 150, "中间名"), old("别人说的", 3, "小鹿", "20009")]
+    counts = []
+    for _ in range(2):
+        importer = Importer(chat_id, readable, "小忆")
+        stored = await importer.store([*secret, *others])
+        await importer.finish()
+        counts.append(stored.new)
+        kept = await everything()
+        assert "秘密" not in kept
+        assert "忘记之后、退出之前" in kept
+        assert "别人说的" in kept
+    assert counts == [6, 0]
