@@ -144,6 +144,25 @@ def test_a_message_is_a_line_under_its_logical_day() -> None:
     assert render_messages([], CALENDAR, {}, "我") == ""
 
 
+def test_the_clock_is_shown_again_after_a_while() -> None:
+    minutes = (0, 4, 10, 19, 20, 1200)
+    messages = [
+        replace(said("在", seq), time=MORNING + timedelta(minutes=minute))
+        for seq, minute in enumerate(minutes, 1)
+    ]
+    text = render_messages(messages, CALENDAR, {}, "我", clock_every=timedelta(minutes=10))
+    assert text.split("\n") == [
+        "—— 2026-11-29 周日 ——",
+        "#1 10:32 小明: 在",
+        "#2 小明: 在",
+        "#3 10:42 小明: 在",
+        "#4 小明: 在",
+        "#5 10:52 小明: 在",
+        "—— 2026-11-30 周一 ——",
+        "#6 06:32 小明: 在",
+    ]
+
+
 def test_the_bots_own_lines() -> None:
     mine = said("喵", 1, ME)
     assert shown(mine, replace(mine, seq=2, via="other"), me="年年") == [

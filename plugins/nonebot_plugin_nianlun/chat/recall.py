@@ -17,7 +17,7 @@ from .persona import load_persona, reply_rules
 
 _TALK_TOKENS = 300
 """Room that must be left for what was said last."""
-_NOTE_MEMORY_TOKENS = 400
+_NOTE_MEMORY_TOKENS = 200
 """Of current memory, as much goes before a note: it is there to connect, not to be retold."""
 _ACTIVITY_TOKENS = 12
 """The date and time of an activity alone cost more: how many at most fit into a budget."""

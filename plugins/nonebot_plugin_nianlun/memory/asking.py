@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date
+from datetime import date, timedelta
 import secrets
 
 from ..types import RollupTask, Scene, Window
 from .calendar import Calendar
+from .keymarks import strip_key_marks
 from .render import one_line, render_messages
 
 NOTHING_TO_DO = "没有需要整理的记忆了。"
+_CLOCK_EVERY = timedelta(minutes=10)
+"""A note says 八点半左右 at most, and a clock on every line is a fifth of what the lines cost."""
 
 
 def block(title: str, text: str, nonce: str) -> str:
@@ -19,16 +22,21 @@ def block(title: str, text: str, nonce: str) -> str:
 
 
 def background(scene: Scene, nonce: str) -> list[str]:
-    """What the character already remembers, as blocks; those that are empty are left out."""
+    """What the character already remembers, as blocks; those that are empty are left out.
+
+    Without references: only messages of the window itself may be cited.
+    """
     parts = (("现有的记忆", scene.memory), ("想起来的事", scene.recalled))
-    return [block(title, text, nonce) for title, text in parts if text]
+    return [block(title, strip_key_marks(text), nonce) for title, text in parts if text]
 
 
 def window_blocks(window: Window, scene: Scene, calendar: Calendar, nonce: str) -> list[str]:
     """Where the talk was, and what was said."""
     categories = "、".join(scene.known_categories) or "还没有"
     place = f"{one_line(scene.place)}\n已有的 category：{categories}"
-    messages = render_messages(window.messages, calendar, scene.names, me=scene.character)
+    messages = render_messages(
+        window.messages, calendar, scene.names, me=scene.character, clock_every=_CLOCK_EVERY
+    )
     return [block("场合", place, nonce), block("聊天记录", messages, nonce)]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from datetime import timedelta
 import re
 import unicodedata
 
@@ -67,25 +68,34 @@ def display_names(people: Mapping[str, str]) -> dict[str, str]:
 
 
 def render_messages(
-    messages: Sequence[Message], calendar: Calendar, names: Mapping[str, str], me: str
+    messages: Sequence[Message],
+    calendar: Calendar,
+    names: Mapping[str, str],
+    me: str,
+    *,
+    clock_every: timedelta = timedelta(0),
 ) -> str:
     """One line `#12 10:32 名字: 文本` a message, under a line for each logical day.
 
     `names` are display names by user id (others are shown by their name at the time), `me` is
     what the bot's own lines are called. Further lines of a text are indented, so that only
-    messages stand at the beginning of a line.
+    messages stand at the beginning of a line. Less than `clock_every` after the last clock that
+    was shown, a line has none.
     """
     lines: list[str] = []
-    day = None
+    day = clock_shown = None
     for message in sorted(messages, key=lambda message: (message.time, message.seq)):
         if (today := calendar.day_of(message.time)) != day:
-            day = today
+            day, clock_shown = today, None
             lines.append(f"—— {day} 周{_WEEKDAYS[day.weekday()]} ——")
         reply = f"（回复 #{message.reply_to}）" if message.reply_to is not None else ""
-        clock = calendar.local(message.time).strftime("%H:%M")
+        clock = ""
+        if clock_shown is None or message.time - clock_shown >= clock_every:
+            clock_shown = message.time
+            clock = calendar.local(message.time).strftime(" %H:%M")
         speaker = _speaker(message, names, me)
         text = text_of(message, indent="    ")
-        lines.append(f"#{message.seq} {clock} {speaker}{reply}: {text}")
+        lines.append(f"#{message.seq}{clock} {speaker}{reply}: {text}")
     return "\n".join(lines)
 
 
