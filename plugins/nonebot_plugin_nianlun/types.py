@@ -125,6 +125,17 @@ class Usage:
     cached: int = 0
     completion: int = 0
 
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.prompt + other.prompt,
+            self.cached + other.cached,
+            self.completion + other.completion,
+        )
+
+    def share(self, parts: int) -> Usage:
+        """What one of so many notes cost that were written together, in whole tokens."""
+        return Usage(self.prompt // parts, self.cached // parts, self.completion // parts)
+
 
 @dataclass(frozen=True, slots=True)
 class Note:
@@ -134,6 +145,8 @@ class Note:
     key_messages: tuple[int, ...]
     writer: Literal["model", "offline"]
     facts: tuple[Fact, ...] = ()
+    usage: Usage | None = field(default=None, compare=False)
+    """What the calls that wrote it cost, refused answers included; None without a model."""
 
 
 @dataclass(frozen=True, slots=True)

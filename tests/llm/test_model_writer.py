@@ -128,6 +128,51 @@ async def test_an_activity_in_one_completion(bench: Bench) -> None:
     assert len(bench.server.requests) == 1
 
 
+async def test_days_to_come_get_their_dates(bench: Bench) -> None:
+    said = "今天上午 Alice 说「明天见」，我们约好明天去《明天会更好》的现场。"
+    bench.server.script([add(said)])
+    note = await bench.writer.write_activity(window(), SCENE)
+    assert note is not None
+    assert note.text == (
+        "今天上午 Alice 说「明天见」，我们约好十一月三十日去《明天会更好》的现场。"
+    )
+
+
+async def test_nothing_relative_is_left_in_a_day_or_a_month(bench: Bench) -> None:
+    bench.server.script(
+        [
+            update(
+                "昨晚下过雨，今天大家说「上周见」。",
+                action("上个月约好的。", 2, "month", "2026-11"),
+            )
+        ]
+    )
+    day, month = await bench.writer.write_memories(
+        [task(), task("month", "2026-11")], SCENE, has_next_tasks=False
+    )
+    assert day.text == "十一月二十八日晚上下过雨，这天大家说「上周见」。"
+    assert month.text == "十月约好的。"
+
+
+async def test_what_a_person_wrote_keeps_its_words(bench: Bench) -> None:
+    edited = Memory("day", "2026-11-29", "昨晚很开心。", (), (), 1, "20002", AT)
+    bench.server.script([update("昨晚很开心。大家说早安。")])
+    (note,) = await bench.writer.write_memories([task(target=edited)], SCENE, has_next_tasks=False)
+    assert note.text.startswith("昨晚很开心。")
+
+
+async def test_a_note_knows_what_it_cost(bench: Bench) -> None:
+    bench.server.script(["不是 JSON", add("上午大家说早安。")])
+    note = await bench.writer.write_activity(window(), SCENE)
+    assert note is not None
+    assert note.usage == COST + COST
+    bench.server.script([update("早安。", action("晚安。", 2, "day", "2026-11-28"))])
+    notes = await bench.writer.write_memories(
+        [task(), task("day", "2026-11-28")], SCENE, has_next_tasks=False
+    )
+    assert [note.usage for note in notes] == [COST.share(2)] * 2
+
+
 async def test_what_an_activity_is_asked_with(bench: Bench) -> None:
     await bench.writer.write_activity(window(), SCENE)
     request = bench.server.requests[0]

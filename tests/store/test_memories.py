@@ -20,6 +20,7 @@ from plugins.nonebot_plugin_nianlun.store import (
 )
 from plugins.nonebot_plugin_nianlun.store.models import Activity as ActivityRow
 from plugins.nonebot_plugin_nianlun.store.models import Memory as MemoryRow
+from plugins.nonebot_plugin_nianlun.store.models import NoteVersion
 from plugins.nonebot_plugin_nianlun.types import (
     Activity,
     ChatKey,
@@ -232,3 +233,19 @@ async def test_what_was_spent_on_a_day() -> None:
         await usage.count(chat_id, TODAY, purpose, "some-model", Usage(100, 10, 5), ok)
     await usage.count(chat_id, "2026-11-28", "activity", "some-model", Usage(1, 0, 1), True)
     assert await usage.spent(chat_id, TODAY) == (3, 315)
+
+
+async def test_every_version_keeps_what_it_cost() -> None:
+    chat_id = await talk(3)
+    cost = Usage(100, 20, 7)
+    seen = await window(chat_id)
+    await notes.store_activity(chat_id, seen, replace(note("我听了三句"), usage=cost), LATER)
+    activity = await ActivityRow.get(chat_id=chat_id)
+    assert activity.usage == '{"prompt": 100, "cached": 20, "completion": 7}'
+    found = await memories.activities(chat_id, TODAY)
+    priced = replace(note("第一版"), usage=cost)
+    await notes.store_memories(chat_id, [task(found)], [priced], LATER)
+    await write_day(chat_id, "第二版")
+    (old,) = await NoteVersion.filter(chat_id=chat_id, kind="day")
+    assert (old.text, old.usage) == ("第一版", activity.usage)
+    assert (await MemoryRow.get(chat_id=chat_id, kind="day")).usage is None

@@ -7,10 +7,12 @@ from collections.abc import AsyncIterator
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
+import itertools
 from itertools import pairwise
 from pathlib import Path
 import sqlite3
 from typing import Any
+from unittest.mock import patch
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -37,6 +39,7 @@ from plugins.nonebot_plugin_nianlun.types import (
     Fact,
     Incoming,
     MemoryKind,
+    Note,
     Scene,
     Source,
     TidyReport,
@@ -867,3 +870,27 @@ async def test_a_session_hands_out_nothing_that_has_changed(world: World) -> Non
     assert await Activity.all().count() == 0
     assert "话0" not in (await session.call({"action": "get_tasks"}))["prompt"]
     assert await session.call({"action": "add_activity", "memory": "话1。"}) == {"success": True}
+
+
+async def test_a_burst_while_a_model_call_takes_a_minute(world: World) -> None:
+    start = local(DAY, 9)
+    await world.talk(50, start)
+    write = world.writer.write_activity
+    burst = iter(range(1, 1001))
+
+    async def slowly(window: Window, scene: Scene) -> Note | None:
+        # A minute of the clock passes while the model writes, and everybody talks on.
+        world.clock.time += timedelta(minutes=1)
+        for number in itertools.islice(burst, 250):
+            await world.say(f"抢着说{number}", world.clock.time, by=f"2000{number % 7}")
+        return await write(window, scene)
+
+    world.clock.time = local(DAY, 10)
+    with patch.object(world.writer, "write_activity", slowly):
+        await world.run()
+    assert next(burst, None) is None
+    sizes = [len(window.messages) for window in world.writer.windows]
+    assert sizes == [50] * 21
+    told = [message.seq for window in world.writer.windows for message in window.messages]
+    assert sorted(told) == list(range(1, 1051))
+    assert await messages.pending(world.chat_id, 10) == []

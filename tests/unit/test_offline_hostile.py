@@ -14,10 +14,6 @@ import pytest
 
 from plugins.nonebot_plugin_nianlun.llm.offline_pieces import shorten, take_apart, tighten
 from plugins.nonebot_plugin_nianlun.llm.offline_writer import OfflineWriter
-from plugins.nonebot_plugin_nianlun.llm.relative_days import (
-    has_relative_days,
-    without_relative_days,
-)
 from plugins.nonebot_plugin_nianlun.llm.salience import CUES, moods, spoken, weigh
 from plugins.nonebot_plugin_nianlun.llm.speech import act, is_question
 from plugins.nonebot_plugin_nianlun.llm.words import excerpt
@@ -25,6 +21,10 @@ from plugins.nonebot_plugin_nianlun.memory.calendar import Calendar
 from plugins.nonebot_plugin_nianlun.memory.evidence import unsupported
 from plugins.nonebot_plugin_nianlun.memory.keymarks import find_key_messages, strip_key_marks
 from plugins.nonebot_plugin_nianlun.memory.notes import check_note
+from plugins.nonebot_plugin_nianlun.memory.relative_days import (
+    has_relative_days,
+    without_relative_days,
+)
 from plugins.nonebot_plugin_nianlun.memory.tasks import ids_shown
 from plugins.nonebot_plugin_nianlun.types import (
     ME,

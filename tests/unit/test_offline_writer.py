@@ -13,11 +13,6 @@ import pytest
 
 from plugins.nonebot_plugin_nianlun.llm.offline_pieces import take_apart
 from plugins.nonebot_plugin_nianlun.llm.offline_writer import OfflineWriter
-from plugins.nonebot_plugin_nianlun.llm.relative_days import (
-    dates_ahead,
-    without_relative_days,
-    without_relative_days_in,
-)
 from plugins.nonebot_plugin_nianlun.llm.salience import rank_lines, spoken, weigh
 from plugins.nonebot_plugin_nianlun.memory.calendar import Calendar
 from plugins.nonebot_plugin_nianlun.memory.keymarks import (
@@ -26,6 +21,11 @@ from plugins.nonebot_plugin_nianlun.memory.keymarks import (
     strip_key_marks,
 )
 from plugins.nonebot_plugin_nianlun.memory.notes import check_note
+from plugins.nonebot_plugin_nianlun.memory.relative_days import (
+    dates_ahead,
+    without_relative_days,
+    without_relative_days_in,
+)
 from plugins.nonebot_plugin_nianlun.memory.tasks import ids_shown
 from plugins.nonebot_plugin_nianlun.memory.units import count_units
 from plugins.nonebot_plugin_nianlun.types import (

@@ -168,7 +168,7 @@ async def test_a_roll_up_goes_batch_by_batch() -> None:
         "has_next_tasks": False,
         "tasks": [],
     }
-    assert [note.text for note in desk.kept if note] == ["二十九号。", "二十八号。", "这个月。"]
+    assert [note.text for note in desk.kept if note] == ["二十九号。", "二十八号。", "十一月。"]
 
 
 @pytest.mark.parametrize(

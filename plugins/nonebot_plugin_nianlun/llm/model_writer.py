@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from functools import cache
 import json
 from pathlib import Path
@@ -59,12 +60,12 @@ class ModelWriter:
                 "任务：" + _json(activity_task(window_request(window, "上面"))),
             ]
         )
-        submitted = await self._ask(
-            scene, "activity", asked, lambda answer: read_activity(answer, shown)
+        submitted, usage = await self._ask(
+            scene, "activity", asked, lambda answer: read_activity(answer, shown, window.date)
         )
         if submitted.dropped:
             logger.debug("dropped facts: {}", submitted.dropped)
-        return submitted.note
+        return None if submitted.note is None else replace(submitted.note, usage=usage)
 
     async def write_memories(
         self, tasks: Sequence[RollupTask], scene: Scene, has_next_tasks: bool
@@ -79,7 +80,10 @@ class ModelWriter:
                 block("任务", _json(batch), nonce),
             ]
         )
-        return await self._ask(scene, "rollup", asked, lambda answer: read_memories(answer, tasks))
+        notes, usage = await self._ask(
+            scene, "rollup", asked, lambda answer: read_memories(answer, tasks)
+        )
+        return [replace(note, usage=usage.share(len(notes))) for note in notes]
 
     async def _ask(
         self,
@@ -87,14 +91,18 @@ class ModelWriter:
         purpose: Literal["activity", "rollup"],
         asked: str,
         read: Callable[[object], T],
-    ) -> T:
-        """Ask until `read` takes the answer, telling the model what it objected to."""
+    ) -> tuple[T, Usage]:
+        """Ask until `read` takes the answer, telling the model what it objected to.
+
+        Returns what was read with the cost of all that was asked for it.
+        """
         opening = [
             {"role": "system", "content": self._rules[purpose] + persona(scene)},
             {"role": "user", "content": asked},
         ]
         turns, problem = opening, ""
         shortened: list[T] = []
+        spent = Usage()
         for _ in range(TRIES):
             text = ""
             usage = Usage()
@@ -103,6 +111,7 @@ class ModelWriter:
                 text, usage = completion.text, completion.usage
                 result = read(parse_json(text))
             except (NoteRejected, BadAnswer) as error:
+                spent += _cost(error, usage)
                 await self._report_usage(scene.chat, purpose, _cost(error, usage), False)
                 if isinstance(error, TooLong):
                     shortened = [error.shortened]
@@ -113,9 +122,9 @@ class ModelWriter:
                 raise
             else:
                 await self._report_usage(scene.chat, purpose, usage, True)
-                return result
+                return result, spent + usage
         if shortened:
-            return shortened[0]
+            return shortened[0], spent
         raise BadAnswer(f"模型连续 {TRIES} 次没有给出可用的记忆：{problem}")
 
 

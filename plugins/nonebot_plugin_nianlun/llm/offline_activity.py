@@ -10,11 +10,11 @@ from ..errors import NoteRejected
 from ..memory.calendar import Calendar
 from ..memory.keymarks import key_mark
 from ..memory.notes import check_note
+from ..memory.relative_days import dates_ahead
 from ..memory.units import count_units
 from ..types import Message, Note, Scene, Window
 from .offline_names import is_allowed
 from .offline_openings import Gathering, direct, opening
-from .relative_days import dates_ahead
 from .salience import CUES, Line, moods, rank_lines
 from .speech import verb
 from .words import excerpt

@@ -6,10 +6,10 @@ import re
 
 from ..errors import NoteRejected
 from ..memory.notes import check_note
+from ..memory.relative_days import has_relative_days
 from ..memory.render import safe_name
 from ..memory.units import cut_to_units
 from ..types import Scene
-from .relative_days import has_relative_days
 
 _LONGEST = 8
 _PUNCTUATION = re.compile(r"[\s，。：；！？,;!?“”‘’（）〔〕∶♯″′、*|~…—]+")

@@ -11,12 +11,12 @@ from ..errors import NoteRejected
 from ..memory.calendar import Calendar
 from ..memory.keymarks import find_key_messages, strip_key_marks
 from ..memory.notes import check_note
+from ..memory.relative_days import settled, without_relative_days
 from ..memory.tasks import ids_shown
 from ..memory.units import count_units
 from ..types import KEY_MESSAGE_LIMITS, UNIT_LIMITS, Activity, Memory, MemoryKind, Note, RollupTask
 from . import offline_telling as telling
 from .offline_pieces import Piece, shorten, take_apart, themes, tighten, told_apart
-from .relative_days import without_relative_days, without_relative_days_in
 from .words import distinct
 
 _MOST_OF_ONE_SOURCE: dict[MemoryKind, int] = {"day": 4, "month": 3, "year": 4}
@@ -99,7 +99,7 @@ def _shrinking(pieces: Sequence[Piece], kind: MemoryKind) -> Iterator[list[Piece
 
 def _kept_pieces(target: Memory) -> Iterator[Piece]:
     """What an incremental update continues; each sentence is a group of its own."""
-    text = _settled(target.text, target.kind, target.period)
+    text = settled(target.text, target.kind, target.period)
     for index, piece in enumerate(take_apart(text, target.key_messages)):
         yield replace(piece, order=(0, index), group=-1 - index, kept=True)
 
@@ -126,20 +126,13 @@ def _of_activity(activity: Activity, place: str, calendar: Calendar) -> list[Pie
 
 
 def _of_memory(memory: Memory) -> list[Piece]:
-    text = _settled(memory.text, memory.kind, memory.period)
+    text = settled(memory.text, memory.kind, memory.period)
     pieces = telling.dated(take_apart(text, memory.key_messages), memory.kind, memory.period)
     if memory.kind == "month":
         return pieces
     # A day of many talks matters more from afar.
     busy = _BUSY * min(len(memory.sources), _VERY_BUSY)
     return [replace(piece, extra=piece.extra + busy) for piece in pieces]
-
-
-def _settled(text: str, kind: MemoryKind, period: str) -> str:
-    if kind == "day":
-        return without_relative_days(text, date.fromisoformat(period))
-    year, _, month = period.partition("-")
-    return without_relative_days_in(text, date(int(year), int(month or 1), 1))
 
 
 def _select(pieces: Sequence[Piece], kind: MemoryKind, units: int, keys: int) -> list[Piece]:

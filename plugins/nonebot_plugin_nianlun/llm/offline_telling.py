@@ -7,10 +7,10 @@ from dataclasses import replace
 from itertools import groupby
 import re
 
+from ..memory.relative_days import NICKNAMED, numeral
 from ..memory.units import count_units
 from ..types import MemoryKind
 from .offline_pieces import TAKEN_UP, Piece, themes
-from .relative_days import NICKNAMED, numeral
 from .words import distinct
 
 _PARTS = "凌晨|清晨|早上|上午|中午|下午|傍晚|晚上|夜里|深夜"

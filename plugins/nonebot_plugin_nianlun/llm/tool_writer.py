@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 import json
 import secrets
 from typing import Any, Literal, TypeAlias
@@ -43,6 +43,7 @@ class _Table:
         self.job = job
         self.done = False
         self.notes: list[Note] = []
+        self.spent = Usage()
 
     async def next_note(self) -> NoteJob | None:
         return self.job if isinstance(self.job, NoteJob) else None
@@ -57,6 +58,10 @@ class _Table:
     async def keep_memories(self, batch: Batch, notes: Sequence[Note]) -> None:
         self.notes = list(notes)
         self.done = True
+
+    def priced(self) -> list[Note]:
+        """The notes, each with its share of what the work on them cost."""
+        return [replace(note, usage=self.spent.share(len(self.notes))) for note in self.notes]
 
 
 @dataclass(slots=True)
@@ -121,7 +126,8 @@ class ToolWriter:
         """A note about the window with its facts, or None when the model declined or ended."""
         table = _Table(NoteJob(window))
         await self._work(_opening("activity", scene), table, scene)
-        return table.notes[0] if table.notes else None
+        notes = table.priced()
+        return notes[0] if notes else None
 
     async def write_memories(
         self, tasks: Sequence[RollupTask], scene: Scene, has_next_tasks: bool
@@ -136,7 +142,7 @@ class ToolWriter:
         await self._work(talk, table, scene)
         if has_next_tasks and talk.tokens() < _TALK_TOKENS:
             self._rollup = talk
-        return table.notes
+        return table.priced()
 
     async def _work(self, talk: _Talk, table: _Table, scene: Scene) -> None:
         """Let the model work until the job is done. Raises ModelError."""
@@ -158,11 +164,13 @@ class ToolWriter:
         try:
             turn = await self._client.converse(talk.turns, [SKILL_TOOL], model=self._model)
         except ModelError as error:
+            work.table.spent += error.usage or Usage()
             await self._report_usage(scene.chat, talk.purpose, error.usage or Usage(), False)
             if not isinstance(error, BadAnswer):
                 raise
             talk.say(_NUDGE)
             return
+        work.table.spent += turn.usage
         talk.turns.append(turn.message)
         if turn.calls:
             talk.waiting = list(turn.calls)

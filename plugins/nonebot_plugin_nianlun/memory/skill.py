@@ -169,7 +169,7 @@ class SkillSession:
         if "update_memory" in _named(request):
             raise NoteRejected("update_memory 只能用于整理任务，现在的任务是 add_activity")
         shown = {message.seq for message in job.window.messages if not message.withdrawn}
-        submitted, cut = self._read(lambda: read_activity(request, shown))
+        submitted, cut = self._read(lambda: read_activity(request, shown, job.window.date))
         await self._desk.keep_note(job, submitted.note)
         self._job, self._noted = None, True
         dropped = {"dropped_facts": list(submitted.dropped)} if submitted.dropped else {}

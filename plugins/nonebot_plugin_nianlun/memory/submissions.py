@@ -11,6 +11,7 @@ from typing import Generic, TypeVar
 from ..errors import NoteRejected
 from ..types import UNIT_LIMITS, Note, NoteKind, RollupTask
 from .notes import check_note
+from .relative_days import settled
 from .tasks import Declined, ids_shown, parse_activity, parse_memories
 from .units import count_units, cut_to_units
 
@@ -39,12 +40,13 @@ class ActivitySubmitted:
     """Why each fact that was left out was left out."""
 
 
-def read_activity(answer: object, shown: Collection[int]) -> ActivitySubmitted:
+def read_activity(answer: object, shown: Collection[int], day: str) -> ActivitySubmitted:
     """Raises NoteRejected; TooLong[ActivitySubmitted] when a cut would do."""
     submission = parse_activity(answer, shown)
     if isinstance(submission, Declined):
         return ActivitySubmitted(None)
-    text, keys, complaint = _check("activity", submission.memory, shown)
+    memory = settled(submission.memory, "activity", day)
+    text, keys, complaint = _check("activity", memory, shown)
     note = Note(text, keys, "model", submission.facts)
     submitted = ActivitySubmitted(note, submission.dropped)
     if complaint:
@@ -59,6 +61,8 @@ def read_memories(answer: object, tasks: Sequence[RollupTask]) -> list[Note]:
     for number, (task, memory) in enumerate(
         zip(tasks, parse_memories(answer, tasks), strict=True), 1
     ):
+        if task.target is None or not task.target.edited:  # a person's words stay as they are
+            memory = settled(memory, task.kind, task.period)
         try:
             text, keys, complaint = _check(task.kind, memory, ids_shown(task))
         except NoteRejected as error:

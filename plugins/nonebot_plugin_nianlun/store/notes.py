@@ -7,6 +7,7 @@ run twice, or in two processes, with the same result.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime
 import json
 
@@ -45,6 +46,7 @@ async def store_activity(chat_id: int, window: Window, note: Note, now: datetime
         version=1,
         writer=note.writer,
         written_at=now,
+        usage=_cost(note),
         merged=False,
         stale=False,
     )
@@ -90,6 +92,7 @@ async def replace_activity(
             key_messages=old.key_messages,
             writer=old.writer,
             written_at=old.written_at,
+            usage=old.usage,
         )
     await query.update(
         text="" if note is None else note.text,
@@ -97,6 +100,7 @@ async def replace_activity(
         version=F("version") + 1,
         writer="offline" if note is None else note.writer,
         written_at=now,
+        usage=None if note is None else _cost(note),
         merged=note is None,
     )
     row = await query.get()
@@ -131,6 +135,7 @@ async def _store_memory(chat_id: int, task: RollupTask, note: Note, now: datetim
         "key_messages": json.dumps(note.key_messages),
         "writer": note.writer,
         "written_at": now,
+        "usage": _cost(note),
         "merged": False,
         "stale": False,
     }
@@ -156,6 +161,10 @@ async def _store_memory(chat_id: int, task: RollupTask, note: Note, now: datetim
     for source in task.sources:
         if not await _mark_merged(chat_id, source):
             raise Overtaken
+
+
+def _cost(note: Note) -> str | None:
+    return None if note.usage is None else json.dumps(asdict(note.usage))
 
 
 def _ref(source: Activity | Memory) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from datetime import date, timedelta
 import re
 
+from ..types import NoteKind
+
 _DIGITS = "〇一二三四五六七八九"
 _WEEKDAYS = {name: index for index, name in enumerate("一二三四五六日")} | {"天": 6, "末": 5}
 _DAY_SHIFTS = {"大前": -3, "前": -2, "昨": -1, "今": 0, "明": 1, "后": 2, "大后": 3}
@@ -30,7 +32,7 @@ _TODAY_PART = re.compile(
 _JUST_NOW = re.compile(r"刚刚|刚才|方才")
 NICKNAMED = "网名叫[^，。「」]{1,24}?的人"
 """A name that would read as a part of the sentence; nothing in it means what it says."""
-_VERBATIM = re.compile(rf"(「[^「」]*」|{NICKNAMED})")
+_VERBATIM = re.compile(rf"(「[^「」]*」|『[^『』]*』|“[^“”]*”|《[^《》]*》|{NICKNAMED})")
 
 
 def date_words(day: date, beside: date) -> str:
@@ -62,6 +64,18 @@ def has_relative_days(text: str) -> bool:
     return any(sign.search(text) for sign in (_RELATIVE, _TODAY_PART, _JUST_NOW))
 
 
+def settled(text: str, kind: NoteKind, period: str) -> str:
+    """`text` as it may stand for good: of an activity the words for days to come have their
+    dates, of a day, month or year no relative word is left. Quotes and titles stay as they are."""
+    year, _, rest = period.partition("-")
+    if kind in ("month", "year"):
+        return without_relative_days_in(text, date(int(year), int(rest or 1), 1))
+    day = date.fromisoformat(period)
+    if kind == "day":
+        return without_relative_days(text, day)
+    return _replaced(text, lambda m: _absolute(m, day) if _shift_of(m) > 0 else m[0])
+
+
 def without_relative_days(text: str, day: date) -> str:
     """`text`, written on `day`, with every relative word outside quotes made absolute."""
     return _rewrite(text, lambda match: _absolute(match, day))
@@ -73,10 +87,20 @@ def without_relative_days_in(text: str, month: date) -> str:
 
 
 def _rewrite(text: str, replace: Callable[[re.Match[str]], str]) -> str:
+    return _replaced(_outside_quotes(text, _without_now), replace)
+
+
+def _without_now(plain: str) -> str:
+    return _JUST_NOW.sub("那会儿", _TODAY_PART.sub("", plain))
+
+
+def _replaced(text: str, replace: Callable[[re.Match[str]], str]) -> str:
+    return _outside_quotes(text, lambda plain: _RELATIVE.sub(replace, plain))
+
+
+def _outside_quotes(text: str, change: Callable[[str], str]) -> str:
     parts = _VERBATIM.split(text)
-    for index in range(0, len(parts), 2):
-        plain = _JUST_NOW.sub("那会儿", _TODAY_PART.sub("", parts[index]))
-        parts[index] = _RELATIVE.sub(replace, plain)
+    parts[::2] = [change(plain) for plain in parts[::2]]
     return "".join(parts)
 
 
