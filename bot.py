@@ -90,4 +90,7 @@ def run_command() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(run_command() if len(sys.argv) > 1 else run_bot())
+    try:
+        sys.exit(run_command() if len(sys.argv) > 1 else run_bot())
+    except KeyboardInterrupt:
+        sys.exit(1)
