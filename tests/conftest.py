@@ -8,10 +8,17 @@ from pathlib import Path
 import shutil
 import tempfile
 
+from hypothesis import HealthCheck, settings
 import nonebot
 from nonebot.adapters.onebot.v11 import Adapter
 from nonebug import NONEBOT_START_LIFESPAN
 import pytest
+
+# How fast a machine is at the moment says nothing about the product.
+settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("any machine")
 
 DATA_DIR = Path(tempfile.mkdtemp(prefix="nianlun-tests-"))
 
