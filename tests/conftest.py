@@ -6,11 +6,13 @@ from collections.abc import AsyncIterator
 import os
 from pathlib import Path
 import shutil
+import sys
 import tempfile
 
 from hypothesis import HealthCheck, settings
 import nonebot
 from nonebot.adapters.onebot.v11 import Adapter
+import nonebot.log
 from nonebug import NONEBOT_START_LIFESPAN
 import pytest
 
@@ -28,6 +30,9 @@ def pytest_configure(config: pytest.Config) -> None:
     for key in [key for key in os.environ if key.startswith(("NIANLUN", "OPENAI_"))]:
         del os.environ[key]
     config.stash[NONEBOT_START_LIFESPAN] = False
+    # NoneBot's greeting would come out behind the summary of the tests.
+    nonebot.logger.remove(nonebot.log.logger_id)
+    nonebot.logger.add(sys.stderr, level="WARNING")
     nonebot.init(
         driver="~fastapi",
         log_level="WARNING",
