@@ -102,10 +102,6 @@ def test_a_moment_without_a_zone_is_refused() -> None:
         SHANGHAI.day_of(datetime(2026, 11, 29, 12, 0))  # noqa: DTZ001
 
 
-def test_the_key_of_a_month() -> None:
-    assert SHANGHAI.month_of(date(2026, 1, 31)) == "2026-01"
-
-
 @pytest.mark.parametrize(
     ("clock", "words"),
     [

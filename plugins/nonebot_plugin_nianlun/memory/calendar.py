@@ -63,10 +63,6 @@ class Calendar:
         """The first moment that is no longer in the logical day, in UTC."""
         return self.start_of(day + _ONE_DAY)
 
-    def month_of(self, day: date) -> str:
-        """The key of the month that the day is told in: `YYYY-MM`."""
-        return day.isoformat()[:7]
-
     def clock_words(self, moment: datetime) -> str:
         """The time of day to the half hour, as one would say it: 凌晨一点半左右."""
         local = self.local(moment)
