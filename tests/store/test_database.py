@@ -189,6 +189,24 @@ async def test_a_lock_that_is_never_given(copied: Path, fresh: bool) -> None:
     await database.prepare(path)
 
 
+async def test_a_reader_who_comes_before_the_migrations_is_no_endless_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "nianlun.db"
+    migrate = database.migrate
+
+    async def read_meanwhile(**options: Any) -> None:
+        with closing(sqlite3.connect(path, isolation_level=None)) as reader:
+            reader.execute("BEGIN")
+            reader.execute("SELECT * FROM sqlite_master").fetchall()
+            await asyncio.wait_for(migrate(**options), 20)
+
+    monkeypatch.setattr(database, "migrate", read_meanwhile)
+    await database.prepare(path)
+    assert query(path, "PRAGMA journal_mode") == [("wal",)]
+    assert len(query(path, "SELECT name FROM tortoise_migrations")) == 1
+
+
 async def test_a_newer_database_is_left_alone(copied: Path) -> None:
     add = "INSERT INTO tortoise_migrations (app, name, applied_at) VALUES (?, ?, ?)"
     query(copied, add, "nianlun", "9999_tomorrow", "2030-01-01 00:00:00+00:00")

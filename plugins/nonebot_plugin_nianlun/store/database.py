@@ -12,6 +12,7 @@ from pathlib import Path
 import pkgutil
 import re
 import sqlite3
+import time
 from types import CoroutineType
 from typing import Any, ParamSpec, TypeVar
 
@@ -130,6 +131,23 @@ def _pending_migrations(connection: sqlite3.Connection, path: Path) -> list[str]
     return pending
 
 
+def _keep_a_write_ahead_log(connection: sqlite3.Connection) -> None:
+    """Switch the journal here, not at the ORM's first query.
+
+    The switch is refused at once while anybody reads, whatever the busy timeout; the ORM would
+    take that for an empty table of migrations and then wait for its own lock for ever.
+    """
+    deadline = time.monotonic() + BUSY_TIMEOUT_MS / 1000
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(0.02)
+
+
 def _explain(error: sqlite3.Error, path: Path) -> StoreError:
     reason = str(error)
     if "locked" in reason or "busy" in reason:
@@ -149,6 +167,7 @@ def _inspect(path: Path, *, finish: bool) -> list[str]:
             raise StoreUnavailable(f"打不开数据库 {path}：这是一个文件夹")
         with closing(connect(path, BUSY_TIMEOUT_MS / 1000)) as connection:
             pending = _pending_migrations(connection, path)
+            _keep_a_write_ahead_log(connection)
             if pending and len(pending) < len(_known_migrations()):
                 back_up(connection, path, pending[0])
             if finish:
