@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any, cast
 
-from nonebot.adapters.onebot.v11 import ActionFailed, Bot, NetworkError
+from nonebot.adapters.onebot.v11 import ActionFailed, ApiNotAvailable, Bot, NetworkError
 import pytest
 
 from plugins.nonebot_plugin_nianlun.capture import catching_up as module
@@ -300,6 +300,67 @@ async def test_a_chat_that_is_not_served_is_left_alone(
     assert (account.calls, await spans()) == ([], [])
 
 
+@pytest.mark.parametrize("written", [True, False])
+async def test_a_mark_from_before_the_clock_was_put_back_hides_no_gap(
+    catching_up: CatchingUp, recorder: Recorder, clock: StoppedClock, written: bool
+) -> None:
+    await talked(recorder, NOON, GROUPS[:1])
+    later = NOON + timedelta(hours=8)
+    if written:
+        await gaps.set_alive({SELF: later})
+    clock.time = NOON + timedelta(hours=1)
+    account = Account()
+    account.trouble = fails(NetworkError())
+    await run(catching_up, account, None if written else later)
+    assert await spans() == [(0, 3600)]
+
+
+async def test_connections_that_follow_each_other_at_once_bring_each_line_once(
+    catching_up: CatchingUp, recorder: Recorder, clock: StoppedClock
+) -> None:
+    await talked(recorder, NOON)
+    account = Account()
+    clock.time = NOON + timedelta(hours=1)
+    for group in (101, 102, 103):
+        account.say(group, NOON, 1, "之前")
+        account.say(group, NOON + timedelta(minutes=5), 120)
+    for number in range(6):
+        catching_up.begin(cast("Bot", account), NOON if number == 0 else None)
+        await asyncio.sleep(0.01 * number)
+    await asyncio.gather(*catching_up._tasks.values())
+    assert [await count(group) for group in ("101", "102", "103")] == [121, 121, 121]
+    assert (await spans(), await gaps.behind_since(SELF)) == ([], None)
+
+
+async def test_a_disconnection_in_the_middle_leaves_a_gap_that_the_next_one_closes(
+    catching_up: CatchingUp, recorder: Recorder, clock: StoppedClock
+) -> None:
+    await talked(recorder, NOON)
+    account = Account()
+    clock.time = NOON + timedelta(hours=1)
+    for group in (101, 102, 103):
+        account.say(group, NOON, 1, "之前")
+        account.say(group, NOON + timedelta(minutes=5), 120)
+    answering = account.call_api
+
+    async def leaving(name: str, **params: Any) -> object:
+        if len(account.calls) == 7:
+            raise ApiNotAvailable
+        return await answering(name, **params)
+
+    account.call_api = leaving
+    await run(catching_up, account, NOON)
+    done = [await count(group) for group in ("101", "102", "103")]
+    assert sorted(done) == [1, 1, 121]
+    assert await spans() == [(0, 3600), (0, 3600)]
+    assert await gaps.behind_since(SELF) == clock.time
+    account.call_api = answering
+    clock.time += timedelta(minutes=1)
+    await run(catching_up, account, clock.time)
+    assert [await count(group) for group in ("101", "102", "103")] == [121, 121, 121]
+    assert (await spans(), await gaps.behind_since(SELF)) == ([], None)
+
+
 class Begun:
     """Stands for catching up: which accounts it was started for, and since when."""
 
@@ -354,6 +415,17 @@ async def test_without_heartbeats_an_open_connection_counts(
     after(clock, 500)
     await presence.keep()
     assert await gaps.alive_until(SELF) == NOON + timedelta(seconds=460)
+
+
+@pytest.mark.parametrize("beats", [True, False])
+async def test_what_was_heard_before_the_clock_was_put_back_is_no_mark(
+    presence: Presence, clock: StoppedClock, beats: bool
+) -> None:
+    presence.connected(BOT)
+    presence.heard(BOT, beat() if beats else MESSAGE)
+    after(clock, -3600)
+    await presence.keep()
+    assert await gaps.alive_until(SELF) == clock.time
 
 
 async def test_a_return_begins_where_it_left(

@@ -187,6 +187,22 @@ async def test_what_the_other_side_took_back_is_masked_here(
     assert masked.withdrawn_at is not None
 
 
+@pytest.mark.parametrize(("flagged", "masked"), [(3, True), (2, False)])
+async def test_all_of_a_second_that_was_taken_back_is_masked_under_any_ids(
+    flagged: int, masked: bool
+) -> None:
+    secrets = [said(f"秘密{n}", 1, f"{n}", source="event") for n in range(3)]
+    chat_id = await record(*secrets, said("别的", 1, "8", source="event"))
+    lines = [Line(said("", 1, f"9{n}"), withdrawn=True) for n in range(flagged)]
+    lines.append(Line(said("别的", 1, "98")))
+    found = await fetched.sort_out(chat_id, lines, readable, "小忆")
+    assert found.taken_back == ([1, 2, 3] if masked else [])
+    await fetched.settle(chat_id, found, NOON)
+    rows = await Row.filter(chat_id=chat_id).order_by("seq")
+    words = ["", "", ""] if masked else ["秘密0", "秘密1", "秘密2"]
+    assert [row.text for row in rows] == [*words, "别的"]
+
+
 async def test_what_a_member_does_not_want_recorded_has_one_row_under_any_id() -> None:
     chat_id = await record(said("在", source="event"))
     await exclusions.opt_out(chat_id, "20001", NOON, NOON)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+import itertools
 import json
 from pathlib import Path
+import random
 from typing import Any
 
 from hypothesis import given
@@ -237,3 +239,78 @@ def test_anything_at_all_can_be_read(data: Any) -> None:
     except NotHistory:
         return
     assert all(line.message.chat == GROUP for line in merged([page, page]))
+
+
+async def test_pages_that_are_numbered_anew_each_time_are_not_counted_twice() -> None:
+    account, numbers = Account("napcat", 130), itertools.count(10_000)
+    known: dict[object, int] = {}
+
+    async def numbering(name: str, params: Mapping[str, Any]) -> object:
+        asked = {**params, "message_seq": known.get(params.get("message_seq"))}
+        page = account.history.page(asked, account.events)["messages"]
+        items = [{**line, "message_id": next(numbers)} for line in page]
+        for new, old in zip(items, page, strict=True):
+            known[new["message_id"]] = old["message_seq"]
+        return [{**line, "message_seq": line["message_id"]} for line in items]
+
+    reach = await walk(numbering, 0)
+    assert reach.complete
+    assert texts(reach) == [f"第{n}句" for n in range(130)]
+    assert {line.message.message_id for line in reach.lines} == {None}
+
+
+async def test_a_pager_without_end_that_numbers_anew_brings_each_line_once() -> None:
+    numbers = itertools.count(10_000)
+
+    async def endless(name: str, params: Mapping[str, Any]) -> object:
+        return [item(second, message_id=next(numbers)) for second in range(50)]
+
+    reach = await walk(endless, -60)
+    assert (len(reach.lines), reach.complete) == (50, False)
+    assert reach.pages <= 4
+
+
+@pytest.mark.parametrize("place", [0, 25, 49])
+async def test_one_line_with_an_impossible_time_does_not_end_a_walk(place: int) -> None:
+    account = Account("lagrange", 200)
+    account.events[150 + place]["time"] = 1_500_000_000
+    reach = await walk(account, 0)
+    assert reach.complete
+    assert sorted(texts(reach)) == sorted(f"第{n}句" for n in range(200))
+
+
+async def test_what_such_a_line_claims_is_not_believed_when_the_walk_is_cut_short() -> None:
+    account = Account("napcat", 200)
+    account.events[170]["time"] = 1_500_000_000
+    reach = await walk(account, 0, pages=1)
+    assert (reach.complete, reach.oldest) == (False, NOON + timedelta(seconds=150))
+
+
+async def test_pages_in_no_order_are_walked_back_too() -> None:
+    account, dice = Account("llbot", 200), random.Random(1)
+
+    async def shuffling(name: str, params: Mapping[str, Any]) -> object:
+        account.asked.append(params)
+        page = account.history.page(dict(params), account.events)["messages"]
+        return dice.sample(page, len(page))
+
+    reach = await walk(shuffling, 0)
+    assert (reach.complete, len(reach.lines)) == (True, 200)
+
+
+async def test_of_an_endless_page_the_newest_lines_are_taken() -> None:
+    async def everything(name: str, params: Mapping[str, Any]) -> object:
+        return [item(second) for second in range(5000)]
+
+    reach = await walk(everything, 0)
+    assert (len(reach.lines), reach.complete) == (1000, False)
+    assert reach.oldest == NOON + timedelta(seconds=4000)
+
+
+@pytest.mark.parametrize("flags", [({}, {"status": "deleted"}), ({"status": "deleted"}, {})])
+def test_who_says_once_that_a_line_was_taken_back_is_believed(
+    flags: tuple[dict[str, Any], dict[str, Any]],
+) -> None:
+    one, two = (read_page([item(1, **flag)], GROUP, NOW) for flag in flags)
+    assert [line.withdrawn for line in merged([one, two])] == [True]
+    assert [line.withdrawn for line in merged([[*one, *two]])] == [True]

@@ -124,6 +124,8 @@ class CatchingUp:
         """
         if until is None:
             until = await gaps.alive_until(self_id)
+        if until is not None and until > now + _MARGIN:
+            until = None  # written down before the clock was put back, it tells nothing
         behind = await gaps.behind_since(self_id)
         if behind is None:
             await gaps.set_behind(self_id, now)
@@ -132,7 +134,7 @@ class CatchingUp:
         missed = [m for m in await gaps.recorded_before(self_id, heard) if self._hears(m.chat)]
         left = {m.chat_id: min(now, max(m.last, until or m.last)) for m in missed}
         await gaps.note({chat_id: (at, now) for chat_id, at in left.items() if at < now})
-        earliest = left | await gaps.reaching(left.keys(), behind or now)
+        earliest = left | await gaps.reaching(left.keys(), min(behind or now, now))
         return [
             _Talk(m.chat_id, m.chat, left[m.chat_id], max(now - _FURTHEST, earliest[m.chat_id]))
             for m in missed

@@ -55,11 +55,9 @@ class Reach:
     """In event order, each once."""
     complete: bool = False
     """It reached the moment that it was to reach."""
+    oldest: datetime | None = None
+    """Back to this time it brought everything that the other side has."""
     pages: int = 0
-
-    @property
-    def oldest(self) -> datetime | None:
-        return self.lines[0].message.time if self.lines else None
 
 
 def action(chat: ChatKey) -> str:
@@ -89,7 +87,7 @@ async def walk_back(
         asked = _params(chat, cursor, into_the_past=ways[0])
         reach.pages += 1
         try:
-            page = read_page(await call(name, asked), chat, now())
+            page = read_page(await call(name, asked), chat, now())[-messages:]
         except NoAnswer:
             if not found:
                 raise
@@ -100,12 +98,20 @@ async def walk_back(
             continue
         found.insert(0, page)
         reach.lines = older
-        if not older:
+        if not page:
             break
-        reach.complete = older[0].message.time <= since
+        edge = page[0]
+        if edge.message.time <= since:
+            # One line may bear any time: it takes the next one to say so too.
+            edge = page[:2][-1]
+        reach.oldest = edge.message.time
+        reach.complete = reach.oldest <= since
         if reach.complete:
             break
-        cursor = older[0].cursor
+        cursor = edge.cursor
+    if not ways:
+        reach.oldest = found[0][0].message.time
+        reach.complete = reach.oldest <= since
     return reach
 
 
@@ -128,25 +134,45 @@ def read_page(data: object, chat: ChatKey, now: datetime) -> list[Fetched]:
 def merged(pages: Sequence[Iterable[Fetched]]) -> list[Fetched]:
     """All lines of the pages (oldest page first) in event order, each once.
 
-    An id that several different lines bear says nothing, and is taken from them.
+    An id that several different lines bear says nothing, and is taken from them. So are all ids
+    where each page has new ones for the same lines.
     """
     contents: defaultdict[str, set[object]] = defaultdict(set)
     for page in pages:
         for line in page:
             if line.message.message_id is not None:
                 contents[line.message.message_id].add(_content(line.message))
+    renumbered = _renumbered(pages)
     found: dict[tuple[object, int], Fetched] = {}
     for page in pages:
         seen: Counter[object] = Counter()
         for line in page:
             message = line.message
             same: object = message.message_id
-            if same is None or len(contents[message.message_id or ""]) > 1:
+            if same is None or renumbered or len(contents[message.message_id or ""]) > 1:
                 line = line._replace(message=replace(message, message_id=None))
                 same = _content(message)
                 seen[same] += 1
-            found.setdefault((same, seen[same]), line)
+            known = found.setdefault((same, seen[same]), line)
+            if line.withdrawn and not known.withdrawn:
+                found[same, seen[same]] = line
     return sorted(found.values(), key=lambda line: line.message.time)
+
+
+def _renumbered(pages: Sequence[Iterable[Fetched]]) -> bool:
+    """Whether pages have lines in common, and for none of them the same id."""
+    ids: set[str] = set()
+    said: set[object] = set()
+    in_common = False
+    for page in pages:
+        told = [(line.message.message_id, _content(line.message)) for line in page]
+        own = {id_ for id_, _ in told if id_ is not None}
+        if not ids.isdisjoint(own):
+            return False
+        in_common = in_common or any(id_ and content in said for id_, content in told)
+        ids |= own
+        said.update(content for _, content in told)
+    return in_common
 
 
 def _params(chat: ChatKey, cursor: Mapping[str, Any], *, into_the_past: bool) -> dict[str, Any]:

@@ -97,6 +97,8 @@ class Presence:
             pass
 
     def _sign_of(self, link: _Link) -> datetime:
+        now = self._clock.now()
+        # What was heard later than now was heard before the clock was put back.
         if link.beats or link.down:
-            return link.heard
-        return max(link.heard, self._clock.now() - _UNNOTICED)
+            return min(link.heard, now)
+        return min(max(link.heard, now - _UNNOTICED), now)

@@ -54,9 +54,12 @@ async def sort_out(
     await matching.run()
     known = dict(matching.found)
     known |= await _opted_out(chat_id, messages, known, claimed)
-    for index, line in enumerate(lines):
-        if index not in known and line.withdrawn and not text_of(index):
-            known |= await _wordless(chat_id, index, line.message, claimed)
+    wordless = [
+        index
+        for index, line in enumerate(lines)
+        if index not in known and line.withdrawn and not text_of(index)
+    ]
+    known |= await _wordless(chat_id, {index: messages[index] for index in wordless}, claimed)
     own = [i for i, m in enumerate(messages) if i not in known and m.user_id == ME]
     known |= await _own_by_id(chat_id, {i: messages[i] for i in own}, text_of, claimed)
     sorted_ = Sorted()
@@ -132,20 +135,26 @@ async def _opted_out(
 
 
 async def _wordless(
-    chat_id: int, index: int, message: Incoming, claimed: dict[int, None]
+    chat_id: int, left: Mapping[int, Incoming], claimed: dict[int, None]
 ) -> dict[int, Near]:
-    """A message that was taken back and has another id: the only one of its second, if it is."""
-    of_second = MessageRow.filter(
-        chat_id=chat_id,
-        user_id=short_id(message.user_id),
-        time__gte=message.time,
-        time__lt=message.time + timedelta(seconds=1),
-    )
-    rows = [row for row in await of_second if row.seq not in claimed]
-    if len(rows) != 1:
-        return {}
-    claimed[rows[0].seq] = None
-    return {index: _near(rows[0])}
+    """Messages that were taken back and have other ids: all that somebody said in a second, if
+    there are no more of them."""
+    by_second: dict[tuple[datetime, str], list[int]] = {}
+    for index, message in left.items():
+        by_second.setdefault((message.time, short_id(message.user_id)), []).append(index)
+    found: dict[int, Near] = {}
+    for (second, user_id), indices in by_second.items():
+        of_second = MessageRow.filter(
+            chat_id=chat_id,
+            user_id=user_id,
+            time__gte=second,
+            time__lt=second + timedelta(seconds=1),
+        )
+        rows = [row for row in await of_second.order_by("seq") if row.seq not in claimed]
+        if len(rows) <= len(indices):
+            claimed |= {row.seq: None for row in rows}
+            found |= dict(zip(indices, map(_near, rows), strict=False))
+    return found
 
 
 def _near(row: MessageRow) -> Near:
