@@ -334,3 +334,44 @@ def test_whatever_is_called_is_answered(calls: list[Any], rolls_up: bool) -> Non
         assert len(desk.kept) <= 1
 
     asyncio.run(work())
+
+
+def endless() -> list[Any]:
+    inside: list[Any] = []
+    inside.append(inside)
+    return inside
+
+
+def deep(value: Any = 1) -> Any:
+    for _ in range(100_000):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [endless(), deep(), 10**5000, b"x", {1}, object(), {(1,): 2}],
+    ids=["endless", "deep", "huge", "bytes", "set", "object", "keys"],
+)
+@pytest.mark.parametrize("key", ["action", "memory", "facts", "actions", "task_id"])
+async def test_what_is_no_json_is_told(odd: object, key: str) -> None:
+    for job in (NoteJob(window()), *batches([task()])):
+        session = session_of(desk := Desk(job))
+        await session.call(GET)
+        answer = await session.call({"action": "add_activity", "memory": "好。"} | {key: odd})
+        assert answer["success"] is False
+        assert (desk.jobs, desk.kept) == ([job], [])
+
+
+async def test_what_was_too_long_for_another_job_does_not_count() -> None:
+    first, second = NoteJob(window()), NoteJob(window("别的"))
+    desk = Desk(first, second)
+    session = session_of(desk)
+    long = {"action": "add_activity", "memory": "我听了一个很长的故事。" * 20}
+    await session.call(GET)
+    assert [(await session.call(long))["success"] for _ in range(2)] == [False, False]
+    desk.jobs.remove(first)
+    await session.call(GET)
+    assert [(await session.call(long))["success"] for _ in range(2)] == [False, False]
+    await session.call(GET)
+    assert await session.call(long) == {"success": True, "shortened": True}

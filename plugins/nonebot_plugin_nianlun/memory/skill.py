@@ -15,9 +15,10 @@ from ..errors import NoteRejected, Overtaken
 from ..types import Note, Scene, Window
 from .asking import NOTHING_TO_DO, rollup_request, window_prompt
 from .calendar import Calendar
+from .fact_items import MAX_FACTS
 from .owed import Batch, NoteJob
 from .submissions import TRIES, TooLong, read_activity, read_memories
-from .tasks import MAX_FACTS, activity_task, rollup_tasks
+from .tasks import activity_task, rollup_tasks
 
 T = TypeVar("T")
 
@@ -155,15 +156,20 @@ class SkillSession:
         if self._noted:
             return activity_task("这条活动记录已经完成，没有别的任务了。")
         if self._kind is not Batch and (job := await self._desk.next_note()):
-            self._job, self._kind = job, NoteJob
+            self._open(job, NoteJob)
             scene = await self._scene(job.window)
             return activity_task(window_prompt(job.window, scene, self._calendar))
-        self._kind = Batch
-        self._job = batch = await self._desk.next_batch()
+        batch = await self._desk.next_batch()
+        self._open(batch, Batch)
         if batch is None:
             return rollup_tasks(NOTHING_TO_DO, (), False, self._calendar)
         prompt = rollup_request(batch.tasks)
         return rollup_tasks(prompt, batch.tasks, batch.has_next_tasks, self._calendar)
+
+    def _open(self, job: NoteJob | Batch | None, kind: type[NoteJob | Batch]) -> None:
+        if job != self._job:
+            self._too_long = 0  # that was about another job
+        self._job, self._kind = job, kind
 
     async def _take_note(self, job: NoteJob, request: dict[str, Any]) -> dict[str, Any]:
         if "update_memory" in _named(request):
@@ -213,9 +219,14 @@ def _request(arguments: object) -> dict[str, Any]:
         except (ValueError, RecursionError):
             raise NoteRejected("参数不是完整的 JSON，请改好后重新调用") from None
     if isinstance(arguments, list):
-        return {"actions": arguments}
+        arguments = {"actions": arguments}
     if not isinstance(arguments, dict):
         raise NoteRejected("参数应为一个 JSON 对象")
+    try:
+        json.dumps(arguments)
+    except (TypeError, ValueError, RecursionError):
+        # From Python may come what has no end, or cannot even be shown in an objection.
+        raise NoteRejected("参数里有 JSON 写不出来的东西") from None
     return arguments
 
 
