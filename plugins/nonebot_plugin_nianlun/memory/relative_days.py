@@ -7,10 +7,8 @@ from datetime import date, timedelta
 import re
 
 from ..types import NoteKind
+from .time_lexicon import DAY_SHIFTS, DIGITS, WEEKDAYS
 
-_DIGITS = "〇一二三四五六七八九"
-_WEEKDAYS = {name: index for index, name in enumerate("一二三四五六日")} | {"天": 6, "末": 5}
-_DAY_SHIFTS = {"大前": -3, "前": -2, "昨": -1, "今": 0, "明": 1, "后": 2, "大后": 3}
 _NEAR_DAYS = {-3: "大前一天", -2: "前两天", -1: "前一天", 0: "那天", 1: "第二天", 2: "两天后"}
 _SHIFTS = {"上上": -2, "上": -1, "去": -1, "这": 0, "本": 0, "今": 0, "下": 1, "明": 1, "下下": 2}
 _PART = {"晚": "晚上", "夜": "夜里", "早": "早上"}
@@ -43,14 +41,14 @@ def date_words(day: date, beside: date) -> str:
 
 def year_words(year: int) -> str:
     """`二〇二六年`."""
-    return "".join(_DIGITS[int(digit)] for digit in str(year)) + "年"
+    return "".join(DIGITS[int(digit)] for digit in str(year)) + "年"
 
 
 def numeral(number: int) -> str:
     """A whole number from 1 to 99 as it is written in running Chinese text: 三十一."""
     tens, ones = divmod(number, 10)
-    head = "" if tens == 0 else "十" if tens == 1 else f"{_DIGITS[tens]}十"
-    return head + (_DIGITS[ones] if ones else "")
+    head = "" if tens == 0 else "十" if tens == 1 else f"{DIGITS[tens]}十"
+    return head + (DIGITS[ones] if ones else "")
 
 
 def dates_ahead(words: str, day: date) -> list[str]:
@@ -106,7 +104,7 @@ def _outside_quotes(text: str, change: Callable[[str], str]) -> str:
 
 def _shift_of(match: re.Match[str]) -> int:
     if name := match["day"] or match["near"]:
-        return _DAY_SHIFTS[name]
+        return DAY_SHIFTS[name]
     return _SHIFTS[match["week"] or match["month"] or match["year"]]
 
 
@@ -139,7 +137,7 @@ def _week_words(match: re.Match[str], day: date, shift: int) -> str:
     name = match["weekday"]
     if name is None:
         return f"{date_words(monday, day)}那周"
-    words = date_words(monday + timedelta(days=_WEEKDAYS[name]), day)
+    words = date_words(monday + timedelta(days=WEEKDAYS[name]), day)
     return f"{words}那个周末" if name == "末" else words
 
 
