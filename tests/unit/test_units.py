@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 import pytest
 
 from plugins.nonebot_plugin_nianlun.memory.keymarks import key_mark, key_mark_spans
-from plugins.nonebot_plugin_nianlun.memory.units import count_units, cut_before, cut_to_units
+from plugins.nonebot_plugin_nianlun.memory.units import (
+    count_units,
+    cut_before,
+    cut_to_units,
+    whole_sentences,
+)
 
 PIECES = st.sampled_from([
     "今天", "小明", "。", "！", "？”", "\n", "，", "……", "don’t", "hello world. ", "3.14", "1,000",
@@ -163,3 +168,20 @@ def test_where_a_cut_falls(text: str, limit: int, cut: str) -> None:
 )
 def test_cutting_at_an_index(text: str, end: int, cut: str) -> None:
     assert cut_before(text, end) == cut
+
+
+@pytest.mark.parametrize(
+    ("text", "end", "cut"),
+    [
+        ("好。很长很长很长的一句", 11, "好。"),
+        ("好。再好！", 5, "好。再好！"),
+        ("好。再好！", 4, "好。"),
+        ("没有句号", 4, ""),
+        ("好。", 0, ""),
+        ("一行\n第二行", 6, "一行"),
+        ("好。（关键消息：[1,3]）再说", 16, "好。（关键消息：[1,3]）"),
+        ("好。（关键消息：[1,3]）再说", 8, "好。"),
+    ],
+)
+def test_whole_sentences(text: str, end: int, cut: str) -> None:
+    assert whole_sentences(text, end) == cut

@@ -14,6 +14,7 @@ emoji and references to key messages are none. In doubt:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 import re
 from typing import Final
 import unicodedata
@@ -102,16 +103,33 @@ def cut_before(text: str, end: int) -> str:
     when it alone takes more than half of the room.
     """
     marks = dict(key_mark_spans(text))
-    end = next((start for start, stop in marks.items() if start < end < stop), end)
+    end = _before_mark(end, marks)
     classes = _classes(text)
+    place = next(_sentence_ends(text, end, marks, classes), 0)
+    if place and place >= end / 2:
+        return text[:place].rstrip()
+    return text[: _edge(text, classes, end)].rstrip(_OPENERS)
+
+
+def whole_sentences(text: str, end: int) -> str:
+    """The sentences of `text` that end at or before index `end`; empty where none does."""
+    marks = dict(key_mark_spans(text))
+    place = next(_sentence_ends(text, _before_mark(end, marks), marks, _classes(text)), 0)
+    return text[:place].rstrip()
+
+
+def _before_mark(end: int, marks: dict[int, int]) -> int:
+    """`end`, or where the reference to key messages begins that it would cut in two."""
+    return next((start for start, stop in marks.items() if start < end < stop), end)
+
+
+def _sentence_ends(text: str, end: int, marks: dict[int, int], classes: str) -> Iterator[int]:
+    """Where sentences end, from index `end` backwards."""
     for sentence in reversed(list(_SENTENCE_END.finditer(blank_key_marks(text), 0, end))):
         # A reference right behind a sentence belongs to it.
         place = min(marks.get(sentence.end(), sentence.end()), end)
-        if place < end / 2:
-            break
         if not _joined(text, classes, place):
-            return text[:place].rstrip()
-    return text[: _edge(text, classes, end)].rstrip(_OPENERS)
+            yield place
 
 
 def _edge(text: str, classes: str, end: int) -> int:
