@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import pytest
 
 from plugins.nonebot_plugin_nianlun.errors import BadAnswer
-from plugins.nonebot_plugin_nianlun.llm.answers import parse_json
+from plugins.nonebot_plugin_nianlun.memory.answers import parse_json
 
 NOTE = {"action": "add_activity", "memory": '小林说"好" {真的} [1]'}
 TEXT = json.dumps(NOTE, ensure_ascii=False)

@@ -13,10 +13,12 @@ import pytest
 
 from plugins.nonebot_plugin_nianlun.errors import NoteRejected
 from plugins.nonebot_plugin_nianlun.memory.calendar import Calendar
-from plugins.nonebot_plugin_nianlun.memory.tasks import (
+from plugins.nonebot_plugin_nianlun.memory.fact_items import (
     FACT_NAME_CHARACTERS,
     FACT_UNITS,
     MAX_FACTS,
+)
+from plugins.nonebot_plugin_nianlun.memory.tasks import (
     ActivitySubmission,
     Declined,
     activity_task,

@@ -183,7 +183,7 @@ def _too_many_messages(draft: _Draft) -> str | None:
     return None
 
 
-_LONGEST_UNIT = 20
+LONGEST_UNIT = 20
 """Characters for each unit of the limit: more than words of any script need with their
 punctuation, so that what counts as no unit cannot make a note endless."""
 
@@ -195,7 +195,7 @@ def _too_long(draft: _Draft) -> str | None:
             f"正文有 {count} 字，上限是 {limit} 字（一个汉字、一个单词或一个数字算 1 字），"
             "请轻量压缩到上限以内。"
         )
-    if len(draft.text) > _LONGEST_UNIT * limit:
+    if len(draft.text) > LONGEST_UNIT * limit:
         return "标点、表情或空白太多，请只留下正文需要的。"
     return None
 

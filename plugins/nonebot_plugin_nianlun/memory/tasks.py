@@ -9,22 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-import re
 from typing import Any
 
 from ..errors import NoteRejected
 from ..types import Activity, Fact, Memory, MemoryKind, NoteKind, RollupTask
 from .calendar import Calendar
+from .fact_items import read_facts
 from .render import one_line
-from .units import count_units
 
 SOURCE_KINDS: dict[MemoryKind, NoteKind] = {"day": "activity", "month": "day", "year": "month"}
-MAX_FACTS = 8
-FACT_UNITS = 300
-FACT_NAME_CHARACTERS = 80
-
-_CATEGORY = re.compile(r"[a-z0-9_][a-z0-9_-]{0,79}\Z")
-_NOT_IN_A_NAME = re.compile(r"[:|#]|\[\[|\]\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +74,7 @@ def parse_activity(answer: object, shown: Collection[int]) -> ActivitySubmission
         return Declined()
     if name != "add_activity":
         raise NoteRejected(f"action 应为 add_activity 或 decline，收到 {_quoted(name)}")
-    facts, dropped = _facts(action.get("facts"), shown)
+    facts, dropped = read_facts(action.get("facts"), shown)
     return ActivitySubmission(_memory_text(action, "add_activity"), facts, dropped)
 
 
@@ -154,50 +147,6 @@ def _memory_text(action: dict[str, Any], where: str) -> str:
     if not isinstance(memory, str) or not memory.strip():
         raise NoteRejected(f"{where} 的 memory 应为不是空的文字")
     return memory
-
-
-def _facts(given: object, shown: Collection[int]) -> tuple[tuple[Fact, ...], tuple[str, ...]]:
-    if given is None:
-        return (), ()
-    if not isinstance(given, list):
-        return (), ("facts 应为一个列表",)
-    facts: list[Fact] = []
-    dropped: list[str] = []
-    for number, item in enumerate(given[:MAX_FACTS], 1):
-        try:
-            facts.append(_fact(item, shown))
-        except NoteRejected as error:
-            dropped.append(f"第 {number} 条：{error}")
-    if len(given) > MAX_FACTS:
-        dropped.append(f"最多 {MAX_FACTS} 条，后面的 {len(given) - MAX_FACTS} 条没有收")
-    return tuple(facts), tuple(dropped)
-
-
-def _fact(item: object, shown: Collection[int]) -> Fact:
-    if not isinstance(item, dict):
-        raise NoteRejected("应为一个对象")
-    category, source = item.get("category"), item.get("from")
-    if not isinstance(category, str) or not _CATEGORY.match(category):
-        raise NoteRejected(f"category 应为小写英文、数字、_ 或 -，收到 {_quoted(category)}")
-    if type(source) is not int or source not in shown:
-        raise NoteRejected(f"from 应为资料里出现过的消息编号，收到 {_quoted(source)}")
-    return Fact(category, _fact_name(item.get("name")), _fact_content(item.get("content")), source)
-
-
-def _fact_name(given: object) -> str:
-    name = one_line(given) if isinstance(given, str) else ""
-    if not name or len(name) > FACT_NAME_CHARACTERS or _NOT_IN_A_NAME.search(name):
-        raise NoteRejected(
-            f"name 应为 1 到 {FACT_NAME_CHARACTERS} 个字，不含 : | # [[ ]]，收到 {_quoted(given)}"
-        )
-    return name
-
-
-def _fact_content(given: object) -> str:
-    content = one_line(given) if isinstance(given, str) else ""
-    if not content or count_units(content) > FACT_UNITS:
-        raise NoteRejected(f"content 应为 1 到 {FACT_UNITS} 字的文字")
-    return content
 
 
 def _quoted(value: object) -> str:

@@ -1,4 +1,4 @@
-"""Finding the JSON in what a model answered."""
+"""What a model answered, without its thoughts, and the JSON in it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ from typing import NoReturn
 
 from ..errors import BadAnswer
 
+_THOUGHT = r"<(think|thinking|thought)\b[^<>]*>.*?(?:</\1\s*>|\Z)"
+_THOUGHT_ANYWHERE = re.compile(_THOUGHT, re.DOTALL | re.IGNORECASE)
+_THOUGHT_AT_LINE_START = re.compile(r"^[ \t]*" + _THOUGHT, re.DOTALL | re.IGNORECASE | re.MULTILINE)
+_THOUGHT_END = re.compile(
+    r"\A.*</(?:think|thinking|thought)\s*>[ \t]*$", re.DOTALL | re.IGNORECASE | re.MULTILINE
+)
 # Only at the start of a line: a fence inside a JSON string was quoted from a chat.
 _FENCE = re.compile(r"^[ \t]*```[\w-]*[ \t]*\n(.*?)^[ \t]*```", re.DOTALL | re.MULTILINE)
 # A bracket of prose such as `[笑]` or `{名字}` cannot begin JSON and is passed over.
@@ -16,6 +22,16 @@ _OPENING = re.compile(r'\{(?=\s*["}])|\[(?=\s*[\[\]{"\d-])')
 _IN_BRACKETS = re.compile(r'"(?:\\.|[^"\\])*"|[\[\]{}"]', re.DOTALL)
 _MOST_SPANS = 1000
 _TRAILING_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[\]}])', re.DOTALL)
+
+
+def without_thoughts(text: str, json: bool) -> str:
+    """Drop reasoning that the model left in its answer, also when it was never closed.
+
+    In JSON only thoughts that start or end a line are dropped: a tag inside a string was quoted
+    from a chat, and cutting there would let a single message spoil every note about it.
+    """
+    text = (_THOUGHT_AT_LINE_START if json else _THOUGHT_ANYWHERE).sub("", text)
+    return _THOUGHT_END.sub("", text).strip()
 
 
 def parse_json(text: str) -> dict[str, object] | list[object]:
@@ -34,6 +50,20 @@ def parse_json(text: str) -> dict[str, object] | list[object]:
     if not found:
         raise BadAnswer("回答里没有完整的 JSON 对象，请只输出一个 JSON 对象")
     return max(found, key=lambda item: item[0])[1]
+
+
+def parse_items(text: str, *keys: str) -> list[object]:
+    """The list in an answer: by itself, under one of these keys of an object, or of one item.
+
+    Raises BadAnswer when there is no JSON.
+    """
+    value = parse_json(without_thoughts(text, json=True))
+    if isinstance(value, list):
+        return value
+    for key in keys:
+        if isinstance(listed := value.get(key), list):
+            return listed
+    return [value]
 
 
 def _spans(text: str) -> Iterator[str]:

@@ -1,0 +1,224 @@
+"""What a question is about: its terms, the people in it, and the time that it asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+import re
+from typing import Final
+
+import rjieba
+
+from ..types import ME
+from .calendar import Calendar
+from .search import Search
+from .terms import fold, is_stop_word, query_terms, telling_terms
+from .time_words import TimeRange, parse_time_range
+
+_LONGEST: Final = 500
+"""Characters of a question that are read."""
+_MOST_NAMES: Final = 8
+_TWO: Final = 2
+_HIDDEN: Final = 0xE000
+"""The first of the characters that stand for names: of a plane where nothing has a meaning."""
+_FIRST_UNSPACED: Final = "\u2e80"
+_LETTER: Final = rf"[^\W_{_FIRST_UNSPACED}-\U0010ffff]"
+
+_CLAUSE_END: Final = re.compile(r"[,，.。!！?？;；:：\n]+")
+# 你还记得 and "do you remember" ask for something; they are not about the one who is asked.
+_ASKING: Final = re.compile(
+    r"[你您]们?(?:还|是否|能不能|可以)?(?:记不记得|记得|知不知道|知道|告诉我?|说说|觉得)"
+    r"|\b(?:do|did|can|could|would|will) you (?:still |please )?"
+    r"(?:remember|recall|know|tell me|remind me)\b"
+)
+_PRONOUN: Final = re.compile(
+    r"(?P<i>我(?!们)|俺(?!们)|\b(?:i|me|my|mine|myself)\b)"
+    r"|(?P<you>[你您](?!们)|\b(?:you|your|yours|yourself)\b)"
+)
+_WE_TALKED: Final = re.compile(
+    r"(?:我们|咱们?)[^,，。?？]{0,8}[聊谈]|\b(?:we|us|our)\b.{0,20}\b(?:talk|chat|discuss|conversation)"
+)
+# Of a time or of somebody: whatever there is, not what has these words in it.
+_ANYTHING_SAID: Final = re.compile(
+    r"(?:[聊说讲谈]|提|发生|[干做])(?:了|过|到|起|的)?(?:是|些|点)?(?:什么|啥|哪些)(?:事情?|话题?|内容)?"
+    r"|\b(?:talk(?:ed|ing)?(?: about)?|chat(?:ted)?(?: about)?|said|say|happen(?:ed)?|mention(?:ed)?)"
+    r"\s*(?:[?？.!]|$)"
+)
+_IN_BRACKETS: Final = re.compile(r"【[^】]*】|\[[^\]]*\]|\([^)]*\)|「[^」]*」|《[^》]*》")
+_PART: Final = re.compile(r"[^\W_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a text asks for, as far as words tell."""
+
+    terms: tuple[str, ...] = ()
+    """Distinct index terms, without words of time."""
+    named: tuple[str, ...] = ()
+    """User ids of the people whose names are in it, all bearers of a name included."""
+    subject: str | None = None
+    """Whose doing it asks for when it says 我 or 你: the asker's or `me`."""
+    asker: str | None = None
+    """Who asks, when it is about what was between the two: it says 我, 你 or 我们聊 and names
+    nobody, and others talk in this chat too."""
+    span: TimeRange | None = None
+    """The time that it asks for."""
+    open: bool = False
+    """It asks for nothing in particular of somebody or of a time: 小鹿最近怎么样."""
+
+    @property
+    def favoured(self) -> tuple[str, ...]:
+        """Everybody whose lines are more likely meant than those of others."""
+        people = (*self.named, self.asker, self.subject)
+        return tuple(dict.fromkeys(user_id for user_id in people if user_id is not None))
+
+    @property
+    def people(self) -> tuple[str, ...]:
+        """Whose lines are of use even without a term: who is named, or who asks."""
+        return self.named or (() if self.asker is None else (self.asker,))
+
+    @property
+    def search(self) -> Search:
+        """What to look for."""
+        span = None if self.span is None else (self.span.earliest, self.span.end)
+        return Search(terms=self.terms, favoured=self.favoured, span=span)
+
+    @property
+    def wider(self) -> tuple[datetime, datetime] | None:
+        """A wider time, for when nothing is found in the one that was asked for."""
+        wider = None if self.span is None else self.span.widened()
+        return None if wider is None else (wider.begin, wider.end)
+
+
+def understand(
+    text: str,
+    *,
+    asker: str | None,
+    people: Mapping[str, AbstractSet[str]],
+    now: datetime,
+    calendar: Calendar,
+) -> Question:
+    """Read a question. `people` has the user ids of everybody who bears or bore a name.
+
+    Any text is understood somehow: at worst as the terms in it, or as nothing.
+    """
+    head = text[:_LONGEST]
+    span, rest = _read_time(head, people, now, calendar)
+    words = fold(rest)
+    named, without = _read_names(words, people)
+    speakers = set().union(*people.values()) | {asker} - {None}
+    others = speakers - {ME}
+    of_us = _PRONOUN.search(without) or _WE_TALKED.search(without)
+    who = asker if of_us and not named and len(others) >= _TWO else None
+    # Between two people a name tells nothing: every line is to or from its bearer.
+    if span or named:
+        words, without = (_ANYTHING_SAID.sub(" ", part) for part in (words, without))
+    terms = (len(speakers) <= _TWO and telling_terms(without)) or telling_terms(words)
+    if not (terms or span or named or who):
+        terms = query_terms(words)
+    return Question(
+        terms=tuple(terms),
+        named=named,
+        subject=None if named else _subject(without, asker),
+        asker=who,
+        span=span,
+        open=not telling_terms(without),
+    )
+
+
+def _read_time(
+    text: str, people: Mapping[str, AbstractSet[str]], now: datetime, calendar: Calendar
+) -> tuple[TimeRange | None, str]:
+    """The time that a text asks for, and the text without its words.
+
+    Words of time within a longer name are none: 今天也要努力 may be somebody.
+    """
+    hidden: list[str] = []
+    while True:
+        span = parse_time_range(
+            text, now=now, tz=calendar.zone, day_starts_at=calendar.day_starts_at
+        )
+        if span is None or span.begin > now:
+            span = None  # of a time to come nothing was said in it
+            break
+        inside = [name for name in people if name != span.words and span.words in name]
+        name = max((name for name in inside if name in text), key=len, default=None)
+        if name is None or len(hidden) == _MOST_NAMES:
+            text = text.replace(span.words, " ", 1)
+            break
+        text = text.replace(name, chr(_HIDDEN + len(hidden)))
+        hidden.append(name)
+    for place, name in enumerate(hidden):
+        text = text.replace(chr(_HIDDEN + place), name)
+    return span, text
+
+
+def _subject(words: str, asker: str | None) -> str | None:
+    """Who does what the last clause with 我 or 你 speaks of: the first of the two in it."""
+    for clause in reversed(_CLAUSE_END.split(_ASKING.sub("", words))):
+        if found := _PRONOUN.search(clause):
+            return asker if found["i"] else ME
+    return None
+
+
+def _read_names(words: str, people: Mapping[str, AbstractSet[str]]) -> tuple[tuple[str, ...], str]:
+    """The bearers of names in folded `words`, and what is left of these without the names.
+
+    Whoever says the bot's own name speaks to it, so there it reads 你.
+    """
+    found: dict[str, None] = {}
+    bearers = _bearers(words, people)
+    # 小鹿子 is not 小鹿: the longest name that is there takes its place.
+    for name in sorted(bearers, key=lambda name: (-len(name), name))[:_MOST_NAMES]:
+        user_ids = bearers[name]
+        without = re.sub(_whole(name), "你" if ME in user_ids else "，", words)
+        if without != words:
+            found |= dict.fromkeys(sorted(user_ids - {ME}))
+            words = without
+    return tuple(found), words
+
+
+def _bearers(words: str, people: Mapping[str, AbstractSet[str]]) -> dict[str, set[str]]:
+    """User ids by each name in `words`, and by each part that only one person or one name has."""
+    whole: dict[str, set[str]] = {}
+    parts: dict[str, dict[str, AbstractSet[str]]] = {}
+    for name, user_ids in people.items():
+        folded, pieces = _forms(name)
+        if folded in words and len(folded) > 1:
+            whole.setdefault(folded, set()).update(user_ids)
+        for part in pieces:
+            if part in words:
+                parts.setdefault(part, {})[folded] = user_ids
+    for part, names in parts.items():
+        ids = set().union(*names.values())
+        if part not in whole and (len(ids) == 1 or len(names) == 1):
+            whole[part] = ids
+    return whole
+
+
+@lru_cache(maxsize=20_000)
+def _forms(name: str) -> tuple[str, tuple[str, ...]]:
+    """A name folded, and what may stand for it: 小鹿 for 【群主】小鹿-上海.
+
+    That is what stands first outside brackets, and what else there no dictionary has.
+    """
+    folded = fold(name).strip()
+    pieces = _PART.findall(_IN_BRACKETS.sub(" ", folded))
+    telling = [
+        piece
+        for place, piece in enumerate(pieces)
+        if len(piece) > 1
+        and not (piece.isdecimal() or is_stop_word(piece))
+        and (place == 0 or not rjieba.has_word(piece))
+    ]
+    return folded, tuple(telling)
+
+
+def _whole(name: str) -> str:
+    """A pattern for the name, and not within a longer word of an alphabet."""
+    before = rf"(?<!{_LETTER})" if name[0] < _FIRST_UNSPACED else ""
+    after = rf"(?!{_LETTER})" if name[-1] < _FIRST_UNSPACED else ""
+    return f"{before}{re.escape(name)}{after}"

@@ -1,0 +1,144 @@
+"""What a recall puts before the model: one line an item, whole, within a limit and a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from ..types import ME
+from .calendar import Calendar
+from .render import display_names, one_line, safe_name
+from .search import Candidate, Recalled
+from .tokens import cut_to_tokens, estimate_tokens
+
+_WEEKDAYS = "一二三四五六日"
+_CUT = "……"
+_LARGEST_SHARE = 2
+"""No single item takes more than one part in so many of the budget; what is longer is cut."""
+_SOMEBODY = "有人"
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How items of this chat read."""
+
+    calendar: Calendar
+    names: Mapping[str, str]
+    """Today's name of each speaker, by user id; others are shown by their name at the time."""
+    me: str
+    """What the bot's own lines are called."""
+    asker: str | None
+    """Whose facts need no owner's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    items: tuple[Recalled, ...]
+    dropped: tuple[Recalled, ...]
+    used: int
+    """Estimated tokens of all lines of `items`."""
+
+
+def choose(
+    found: Iterable[Candidate],
+    linked: Mapping[int, Sequence[Candidate]],
+    look: Look,
+    limit: int,
+    budget: int,
+) -> Chosen:
+    """The best `limit` items that fit into `budget` tokens, in the order they were found.
+
+    `linked` has the facts that a fact (by its row id) links to; they stand right behind it, once,
+    and count for the budget only. An item that does not fit is dropped whole and smaller ones
+    behind it still get their chance; only one larger than half of the budget is cut, at the end
+    of a sentence.
+    """
+    items: list[Recalled] = []
+    dropped: list[Recalled] = []
+    seen: set[tuple[str, int]] = set()
+    left, hits = budget, 0
+    for hit in found:
+        if hits == limit:
+            break
+        if (hit.kind, hit.ref) in seen:
+            continue
+        hits += 1
+        for candidate in (hit, *(linked.get(hit.ref, ()) if hit.kind == "fact" else ())):
+            if (candidate.kind, candidate.ref) in seen:
+                continue
+            seen.add((candidate.kind, candidate.ref))
+            item = _item(candidate, look, budget // _LARGEST_SHARE)
+            if item.tokens > left:
+                dropped.append(item)
+                continue
+            left -= item.tokens
+            items.append(item)
+    return Chosen(tuple(items), tuple(dropped), budget - left if budget > 0 else 0)
+
+
+def _item(candidate: Candidate, look: Look, largest: int) -> Recalled:
+    address = address_of(candidate)
+    frame = _frame(candidate, address, look)
+    body = one_line(candidate.text)
+    line = frame + body
+    if estimate_tokens(line) + 1 > largest:
+        room = largest - estimate_tokens(frame) - estimate_tokens(_CUT) - 1
+        line = frame + cut_to_tokens(body, room) + _CUT
+    return Recalled(
+        kind=candidate.kind,
+        address=address,
+        text=line,
+        content=candidate.text,
+        user_id=candidate.user_id,
+        time=candidate.time,
+        score=candidate.score,
+        tokens=estimate_tokens(line) + 1,
+        ref=candidate.ref,
+    )
+
+
+def address_of(candidate: Candidate) -> str:
+    """What a person or the model calls the item by."""
+    if candidate.kind == "message":
+        return f"#{candidate.ref}"
+    if candidate.kind == "activity":
+        return f"&{candidate.ref}"
+    if candidate.kind != "fact":
+        return candidate.period or ""
+    parts = [part for part in (candidate.category, candidate.name) if part is not None]
+    return f"[{one_line(':'.join(parts))}]"
+
+
+def _frame(candidate: Candidate, address: str, look: Look) -> str:
+    """All of the line but the stored text."""
+    local = look.calendar.local(candidate.time)
+    if candidate.kind == "message":
+        return f"- {address} {local:%Y-%m-%d %H:%M} {_speaker(candidate, look)}："
+    if candidate.kind == "activity":
+        return f"- {address} {local:%Y-%m-%d %H:%M} 前后："
+    if candidate.kind == "day":
+        return f"- {address}（周{_WEEKDAYS[date.fromisoformat(address).weekday()]}）："
+    if candidate.kind != "fact":
+        return f"- {address}："
+    owner = "" if candidate.user_id in (None, look.asker) else f"（{_speaker(candidate, look)}）"
+    return f"- {address}{owner} "
+
+
+def _speaker(candidate: Candidate, look: Look) -> str:
+    if candidate.user_id == ME:
+        return look.me
+    user_id = candidate.user_id or ""
+    if user_id in look.names:
+        return look.names[user_id]
+    shown = candidate.name if candidate.kind == "message" else None
+    return safe_name(shown) if shown else _SOMEBODY
+
+
+def shown_names(names: Mapping[str, str], me: str) -> dict[str, str]:
+    """Names to show, no two alike and none that passes for the bot's own."""
+    return {
+        user_id: f"{name}（别人）" if name == me else name
+        for user_id, name in display_names(names).items()
+        if user_id != ME
+    }

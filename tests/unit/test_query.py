@@ -1,0 +1,167 @@
+"""What a question is about: whose words are meant, which time, and which terms are left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, time
+from zoneinfo import ZoneInfo
+
+from hypothesis import given
+from hypothesis import strategies as st
+import pytest
+
+from plugins.nonebot_plugin_nianlun.memory.calendar import Calendar
+from plugins.nonebot_plugin_nianlun.memory.query import Question, understand
+from plugins.nonebot_plugin_nianlun.memory.terms import query_terms
+from plugins.nonebot_plugin_nianlun.types import ME
+
+CALENDAR = Calendar(ZoneInfo("Asia/Shanghai"), time(4, 0))
+NOW = datetime(2026, 11, 29, 12, tzinfo=UTC)
+GROUP = {
+    "小忆": {ME},
+    "【群主】小鹿-上海": {"1"},
+    "小鹿鹿": {"2"},
+    "林川-后端": {"3"},
+    "阿宁": {"4", "5"},
+    "Fahim Khan": {"6"},
+    "Will": {"7"},
+    "旧名字": {"3"},
+}
+PAIR = {"小忆": {ME}, "小明": {"1"}}
+
+
+def ask(text: str, people: Mapping[str, set[str]] = GROUP, asker: str | None = "4") -> Question:
+    return understand(text, asker=asker, people=people, now=NOW, calendar=CALENDAR)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("小鹿养了什么猫", ("1",)),
+        ("小鹿鹿养了什么猫", ("2",)),
+        ("【群主】小鹿-上海养了什么猫", ("1",)),
+        ("上海的天气", ()),
+        ("群主是谁", ()),
+        ("林川和阿宁去哪了", ("3", "4", "5")),
+        ("旧名字说过什么", ("3",)),
+        ("后端挂了", ()),
+        ("What does FAHIM like", ("6",)),
+        ("what will happen", ("7",)),
+        ("the willow", ()),
+        ("小忆喜欢什么", ()),
+        ("猫", ()),
+    ],
+)
+def test_people_are_known_by_their_names(text: str, named: tuple[str, ...]) -> None:
+    assert sorted(ask(text).named) == list(named)
+
+
+def test_a_part_that_two_people_bear_names_nobody() -> None:
+    people = {"小鹿-上海": {"1"}, "小鹿-北京": {"2"}, "阿宁": {"3"}}
+    assert ask("小鹿养了什么猫", people).named == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "subject"),
+    [
+        ("我喜欢哪些菜系？", "4"),
+        ("你给我推荐过什么书？", ME),
+        ("我咨询过编程，你给过我哪些意见？", ME),
+        ("你还记得我喜欢吃什么吗", "4"),
+        ("小忆推荐过什么书", ME),
+        ("我们去哪玩", None),
+        ("谁养猫", None),
+        ("What did I say about cats?", "4"),
+        ("Do you remember what I like?", "4"),
+        ("what did you recommend to me", ME),
+        ("小鹿给我推荐过什么", None),
+    ],
+)
+def test_pronouns_mean_who_asks_and_who_is_asked(text: str, subject: str | None) -> None:
+    assert ask(text).subject == subject
+
+
+def test_in_a_group_a_question_about_oneself_is_between_the_two() -> None:
+    assert ask("我喜欢吃什么").asker == "4"
+    assert ask("谁喜欢猫").asker is None
+    assert ask("小鹿给我推荐过什么").asker is None
+    assert ask("我喜欢吃什么", asker=None).asker is None
+
+
+def test_what_we_talked_about_is_between_the_two() -> None:
+    assert ask("我们昨天聊了什么").asker == "4"
+    assert ask("What did we talk about yesterday?").asker == "4"
+    assert ask("我们什么时候去爬山").asker is None
+
+
+def test_whose_lines_are_of_use_without_a_term() -> None:
+    assert ask("林川最近怎么样").people == ("3",)
+    assert ask("我昨天心情怎么样").people == ("4",)
+    assert ask("谁养猫").people == ()
+
+
+def test_between_two_people_everything_is_between_them() -> None:
+    question = ask("小明喜欢吃什么，我记不清了", PAIR, "1")
+    assert question.asker is None
+    assert "小明" not in question.terms
+    assert "喜欢" in question.terms
+
+
+def test_a_name_alone_is_looked_for_even_between_two() -> None:
+    assert "小明" in ask("小明", PAIR, "1").terms
+
+
+def test_in_a_group_a_name_is_a_term_too() -> None:
+    assert "小鹿" in ask("小鹿住院了吗").terms
+
+
+def test_words_of_any_sentence_are_terms_only_where_there_is_nothing_else() -> None:
+    assert ask("怎么样了").terms == tuple(query_terms("怎么样了"))
+    assert ask("昨天怎么样了").terms == ()
+    assert ask("我怎么样了").terms == ()
+
+
+def test_words_of_time_are_a_time_and_no_terms() -> None:
+    question = ask("4月30号我做了一道什么菜？")
+    assert question.span is not None
+    assert (question.span.first_day, question.span.last_day) == (date(2026, 4, 30),) * 2
+    assert question.search.span == (question.span.earliest, question.span.end)
+    assert question.wider is not None
+    assert "30" not in question.terms
+
+
+def test_without_words_of_time_all_times_are_searched() -> None:
+    question = ask("谁养猫")
+    assert question.search.span is None
+    assert question.wider is None
+
+
+def test_whom_the_search_favours() -> None:
+    assert ask("你给我推荐过什么书").search.favoured == ("4", ME)
+    assert set(ask("阿宁的猫").search.favoured) == {"4", "5"}
+    assert ask("谁养猫").search.favoured == ()
+
+
+TEXTS = st.text(st.characters(), max_size=80) | st.lists(
+    st.sampled_from(["我", "你", "小鹿", "Will", "昨天", "5月1日", "\ud800", "\x00", "(", "*", " "])
+).map("".join)
+
+
+@given(TEXTS, st.dictionaries(TEXTS, st.sets(st.sampled_from([ME, "1", "2"])), max_size=4))
+def test_no_text_and_no_name_is_too_much(text: str, people: dict[str, set[str]]) -> None:
+    question = ask(text, people)
+    assert set(question.favoured) <= {"4"}.union({ME}, *people.values())
+    assert len(question.terms) <= 64
+
+
+@given(st.text(max_size=40))
+def test_without_people_and_times_the_terms_are_those_of_the_text(text: str) -> None:
+    question = ask(text, {}, None)
+    if question.span is None:
+        assert list(question.terms) == query_terms(text)
+
+
+def test_a_huge_question_takes_a_moment() -> None:
+    people = {f"群友{number}": {str(number)} for number in range(1, 2_000)}
+    question = ask("群友1234 你记得我吗？" + "猫" * 1_000_000, people)
+    assert question.named == ("1234",)
