@@ -11,8 +11,17 @@ import pytest_asyncio
 
 from plugins.nonebot_plugin_nianlun.errors import BadAnswer, ModelRefused, ModelUnavailable
 from plugins.nonebot_plugin_nianlun.llm.client import ModelClient
+from plugins.nonebot_plugin_nianlun.memory.tokens import estimate_tokens
 from plugins.nonebot_plugin_nianlun.types import Usage
-from tests.support.model_server import HTML, Delay, Disconnect, ModelServer, Reply, completion
+from tests.support.model_server import (
+    HTML,
+    Delay,
+    Disconnect,
+    ModelServer,
+    Reply,
+    calling,
+    completion,
+)
 
 KEY = "sk-very-secret"
 ASK = [{"role": "user", "content": "说句话"}]
@@ -149,7 +158,8 @@ async def test_what_to_check_is_named_once(
     assert KEY not in str(caught.value)
     assert "\n" not in str(caught.value)
     # The SDK's error holds the request with the key in its headers.
-    assert caught.value.__suppress_context__
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None or caught.value.__suppress_context__
     assert len(server.requests) == 1
 
 
@@ -199,15 +209,28 @@ async def test_tries_are_bounded(client: ModelClient, server: ModelServer, failu
     assert len(server.requests) == 2
 
 
-@pytest.mark.parametrize("slow", [Delay(30, "太晚了"), (429, {"Retry-After": "60"}, "{}")])
-async def test_the_time_limit_holds_for_the_whole_call(server: ModelServer, slow: Reply) -> None:
+async def test_the_time_limit_holds_for_the_whole_call(server: ModelServer) -> None:
     client = ModelClient(api_key=KEY, base_url=server.base_url, model="tiny", timeout=0.5)
-    server.script(lambda body: slow)
+    server.script(lambda body: Delay(30, "太晚了"))
     started = time.monotonic()
     with pytest.raises(ModelUnavailable, match=r"0\.5 秒"):
         await client.complete(ASK)
+    with pytest.raises(ModelUnavailable, match=r"0\.1 秒"):
+        await client.complete(ASK, seconds=0.1)
     assert time.monotonic() - started < 3
     await client.close()
+
+
+@pytest.mark.parametrize("after", ["60", "Wed, 21 Oct 2099 07:28:00 GMT"])
+async def test_what_would_outlast_the_call_is_not_waited_for(
+    client: ModelClient, server: ModelServer, after: str
+) -> None:
+    server.script([(429, {"Retry-After": after}, "{}")])
+    started = time.monotonic()
+    with pytest.raises(ModelUnavailable, match="429"):
+        await client.complete(ASK)
+    assert time.monotonic() - started < 3
+    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize(
@@ -242,8 +265,6 @@ async def test_json_mode_is_dropped_where_it_is_refused(
 @pytest.mark.parametrize(
     ("usage", "expected"),
     [
-        (None, Usage()),
-        ({"prompt_tokens": None, "completion_tokens": "7"}, Usage()),
         (
             {"prompt_tokens": 9, "completion_tokens": 2, "prompt_cache_hit_tokens": 4},
             Usage(prompt=9, cached=4, completion=2),
@@ -256,6 +277,28 @@ async def test_odd_usage(
     server.script([completion("好") | {"usage": usage, "model": None}])
     answer = await client.complete(ASK)
     assert (answer.usage, answer.model) == (expected, "tiny")
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [None, {}, [], {"prompt_tokens": None, "completion_tokens": "7"}, {"prompt_tokens": -1}],
+)
+async def test_what_an_endpoint_does_not_count_is_estimated(
+    client: ModelClient, server: ModelServer, usage: object
+) -> None:
+    server.script(lambda body: completion("好\ud83d" * 50) | {"usage": usage})
+    asked = "说说今天的事。" * 100
+    turns = [{"role": "user", "content": asked}]
+    spent = (await client.complete(turns)).usage
+    assert spent.prompt >= estimate_tokens(asked)
+    assert spent.completion >= estimate_tokens("好" * 50)
+    assert (await client.converse(turns, [{"type": "function"}])).usage.prompt > spent.prompt
+    server.script([calling({"action": "get_tasks"}) | {"usage": usage}])
+    assert (await client.converse(turns, [])).usage.completion > 0
+    server.script([completion("", finish_reason="stop") | {"usage": usage}])
+    with pytest.raises(BadAnswer) as caught:
+        await client.complete(turns)
+    assert caught.value.usage == Usage(spent.prompt)
 
 
 async def test_lone_surrogates_pass_both_ways(client: ModelClient, server: ModelServer) -> None:

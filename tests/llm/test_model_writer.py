@@ -198,7 +198,23 @@ async def test_the_constant_part_is_the_same_for_every_request(bench: Bench) -> 
     await bench.writer.write_activity(window("别的话"), replace(SCENE, memory="", recalled="x"))
     assert bench.turns(0)[0] == bench.turns(1)[0]
     rules = bench.turns(0)[0]["content"].partition("角色的名字")[0]
-    assert estimate_tokens(rules) <= 650
+    assert estimate_tokens(rules) <= 680
+
+
+async def test_facts_are_not_asked_for_where_turns_yield_them(
+    server: ModelServer, bench: Bench
+) -> None:
+    client = ModelClient(api_key="k", base_url=server.base_url, model="m")
+    with_facts = bench.writer
+    bench.writer = ModelWriter(client, CALENDAR, bench._report, facts=False)
+    note = await bench.writer.write_activity(window(), SCENE)
+    await with_facts.write_activity(window(), SCENE)
+    await client.close()
+    assert note is not None
+    bare, whole = bench.turns(0)[0]["content"], bench.turns(1)[0]["content"]
+    assert "category" not in bare
+    assert "[[类:名]]" in whole
+    assert estimate_tokens(whole) - estimate_tokens(bare) > 200
 
 
 async def test_chat_text_cannot_leave_its_block(bench: Bench) -> None:

@@ -214,6 +214,9 @@ class World:
     async def tidy(self, reply: Reply) -> tuple[TidyReport, int]:
         """Do all owed work with a model that always answers this; with the number of calls."""
         self.server.script(lambda body: reply)
+        # Nor do the answers before it count, after which the endpoint would be left alone.
+        assert self.nianlun.client is not None
+        self.nianlun.client._breaker.succeeded()
         await chats.note_success(1)
         before = len(self.server.requests)
         report = (await self.nianlun.jobs.tidy())[GROUP]

@@ -8,7 +8,7 @@ with ModelServer() as server:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import json
@@ -77,8 +77,31 @@ def calling(*arguments: object, text: str | None = None, **choice: object) -> di
 HTML: Reply = (200, {"Content-Type": "text/html"}, "<html><body>Welcome</body></html>")
 
 
+def events(*chunks: object, end: str = "data: [DONE]\n\n") -> Reply:
+    """Server-sent events with these chunks as JSON."""
+    body = "".join(f"data: {_dump(chunk)}\n\n" for chunk in chunks)
+    return 200, {"Content-Type": "text/event-stream"}, body + end
+
+
+def delta(finish: str | None = None, **fields: object) -> dict[str, Any]:
+    """A chunk of a streamed completion."""
+    choice = {"index": 0, "delta": fields, "finish_reason": finish}
+    return {"object": "chat.completion.chunk", "model": "scripted", "choices": [choice]}
+
+
+def embeddings(vectors: Sequence[object], **fields: object) -> dict[str, Any]:
+    """The JSON of an answer with these vectors; `fields` overrides what stands beside them."""
+    items = [
+        {"object": "embedding", "index": number, "embedding": vector}
+        for number, vector in enumerate(vectors)
+    ]
+    usage = {"prompt_tokens": 10 * len(items), "total_tokens": 10 * len(items)}
+    return {"object": "list", "model": "scripted", "data": items, "usage": usage, **fields}
+
+
 class ModelServer:
-    """Speaks `POST /v1/chat/completions`; without a script it answers helpfully."""
+    """Speaks `POST /v1/chat/completions`, and `/v1/embeddings` when it is scripted for that;
+    without a script it answers helpfully."""
 
     def __init__(self) -> None:
         self.requests: list[dict[str, Any]] = []
@@ -146,7 +169,7 @@ class ModelServer:
                 body = self.rfile.read(length)
                 if len(body) < length:
                     return  # whoever asked was killed meanwhile
-                if self.path != "/v1/chat/completions":
+                if self.path not in ("/v1/chat/completions", "/v1/embeddings"):
                     self._send(404, {}, '{"error": {"message": "no such route"}}')
                     return
                 authorization = self.headers.get("Authorization", "")

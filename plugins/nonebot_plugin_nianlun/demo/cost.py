@@ -80,6 +80,7 @@ class _Scales(ModelClient):
         *,
         json: bool = False,
         model: str | None = None,
+        seconds: float | None = None,
     ) -> Completion:
         self._cost.prompt += sum(estimate_tokens(turn["content"]) for turn in messages)
         raise ModelRefused("这里只量长短，不问模型")

@@ -1,45 +1,50 @@
 """A model behind any OpenAI-compatible endpoint, with every odd answer turned into one error tree.
 
 Providers answer 200 with HTML, with an error object, with no choices, or with thoughts mixed
-into the text, so the body is read as plain data and checked here rather than trusted.
+into the text, so the body is read as plain data and checked here rather than trusted. What else
+they differ in is found out by asking, and remembered.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-import json as jsonlib
-import re
+import time
 from typing import Any
 from urllib.parse import urlsplit
 
 import openai
 
-from ..errors import BadAnswer, ModelError, ModelRefused, ModelUnavailable
+from ..clock import Clock, SystemClock
+from ..errors import BadAnswer, ModelUnavailable
+from ..memory.answers import without_thoughts
 from ..types import Usage
+from . import failures, providers
+from .answer_body import (
+    answer_object,
+    choice_text,
+    cost,
+    first_choice,
+)
+from .answer_body import costing as costing
+from .answer_body import told_usage as told_usage
+from .answer_body import well_formed as well_formed
+from .breaker import Breaker
+from .failures import Asked, Failure
 from .tool_turns import ToolTurn, read_turn
+from .traits import EndpointMemory, Traits
 
 _LONGEST_BODY = 400_000
 """Characters; a hundred times what was asked for, and still quick to read through."""
-_MOST_TOKENS = 10**9
+_LONGEST_STREAM = 10 * _LONGEST_BODY
+"""Each few letters come in an envelope of their own."""
+_CONNECT_SECONDS = 10
+_PATIENCE = 30
+"""Seconds: whoever gives up after so long has waited for an answer that does not come."""
+_MOST_CHANGES = 4
+"""By which one call may find out what its model needs."""
 _OPENAI = "https://api.openai.com/v1"
-_THOUGHT = r"<(think|thinking|thought)\b[^<>]*>.*?(?:</\1\s*>|\Z)"
-_THOUGHT_ANYWHERE = re.compile(_THOUGHT, re.DOTALL | re.IGNORECASE)
-_THOUGHT_AT_LINE_START = re.compile(r"^[ \t]*" + _THOUGHT, re.DOTALL | re.IGNORECASE | re.MULTILINE)
-_THOUGHT_END = re.compile(
-    r"\A.*</(?:think|thinking|thought)\s*>[ \t]*$", re.DOTALL | re.IGNORECASE | re.MULTILINE
-)
-_FILTER_WORDS = re.compile(
-    r"content[\s_-]?(?:filter|policy|management|moderation|exists[\s_]risk)|data_?inspection"
-    r"|risk_?control|high[\s_-]risk|(?<!case[\s-])sensitive|moderation|flagged"
-    r"|敏感|违规|不合规|不当内容|内容安全|高风险|内容.{0,4}风险",
-    re.IGNORECASE,
-)
-_JSON_MODE_WORDS = re.compile(
-    r"response_format|json[\s_-]?(?:mode|object|schema)|enable_thinking", re.IGNORECASE
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +54,26 @@ class Completion:
     text: str
     usage: Usage
     model: str
+    whole: bool = True
+    """It was not cut off by a limit of the provider's."""
 
 
 class ModelClient:
     """Chat completions of one endpoint. Nothing is opened before the first call.
 
     `timeout` is seconds for a whole call including its retries; `max_tries` bounds how often a
-    request is sent. Waits between tries grow, or are what `Retry-After` says.
+    request is sent that fails for now. Waits between tries grow, or are what `Retry-After` says;
+    what would outlast the call is not waited for. A request that is refused for what it holds is
+    sent again at once without that, at most a few times in a call; what helped is kept in
+    `memory`. After many failures in a row calls fail at once for a while.
     """
+
+    _key_setting, _url_setting, _model_setting = (
+        "OPENAI_API_KEY",
+        "OPENAI_BASE_URL",
+        "NIANLUN__MODEL",
+    )
+    """What an error tells to look at."""
 
     def __init__(
         self,
@@ -67,6 +84,9 @@ class ModelClient:
         extra_body: Mapping[str, Any] | None = None,
         timeout: float = 120,
         max_tries: int = 3,
+        memory: EndpointMemory | None = None,
+        clock: Clock | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.model = model
         self._api_key = api_key
@@ -75,8 +95,23 @@ class ModelClient:
         self._extra_body = dict(extra_body or {})
         self._timeout = timeout
         self._max_tries = max_tries
-        self._without_json_mode: set[str] = set()
+        self._monotonic = monotonic
+        self._breaker = Breaker(monotonic)
+        path = urlsplit(self._base_url).path.rstrip("/") if self._host else ""
+        self.endpoint = self._host + path
+        """Its address without credentials: what is known of it is kept under this name."""
+        self._traits = Traits(self.endpoint, clock or SystemClock(), memory)
+        self._reported: str | None = ""
         self._opened: openai.AsyncOpenAI | None = None
+
+    @property
+    def trouble(self) -> str | None:
+        """Why the endpoint is left alone for now, in one line; None while it is asked."""
+        return self._breaker.trouble
+
+    def takes_tools(self, model: str | None = None) -> bool:
+        """False once the model was found to refuse them."""
+        return providers.WITHOUT_TOOLS not in self._traits.seen(model or self.model)
 
     async def complete(
         self,
@@ -84,22 +119,26 @@ class ModelClient:
         *,
         json: bool = False,
         model: str | None = None,
+        seconds: float | None = None,
     ) -> Completion:
         """One completion; `json` asks for a JSON object where the endpoint can promise one.
+        `seconds` is the time limit of this call, where it is to be shorter than usual.
 
         Raises ModelUnavailable (worth another try later), ModelRefused (the content was
         refused) or BadAnswer (there is no text in the answer).
         """
         model = model or self.model
-        answer = await self._ask({"model": model, "messages": _well_formed(messages)}, json)
+        fields = {"model": model, "messages": well_formed(messages)}
+        answer = await self._ask(fields, json, seconds)
         choice = self._choice(answer, model)
-        usage = _usage(answer)
-        with _costing(usage):
-            text = _without_thoughts(_choice_text(choice, model), json)
+        usage = cost(answer, fields, choice)
+        with costing(usage):
+            text = without_thoughts(choice_text(choice, model), json)
             if not text:
-                raise BadAnswer(f"模型 {model} 的回答是空的")
+                raise _empty(choice, model)
         named = answer.get("model")
-        return Completion(text, usage, named if isinstance(named, str) else model)
+        name = named if isinstance(named, str) else model
+        return Completion(text, usage, name, choice.get("finish_reason") != "length")
 
     async def converse(
         self,
@@ -107,18 +146,31 @@ class ModelClient:
         tools: Sequence[Mapping[str, Any]],
         *,
         model: str | None = None,
+        seconds: float | None = None,
+        words_will_do: bool = False,
     ) -> ToolTurn:
-        """The model's next turn, in which it may call the tools. Raises as `complete` does."""
+        """The model's next turn, in which it may call the tools. One that takes no tools answers
+        without them where `words_will_do`. Raises as `complete` does.
+        """
         model = model or self.model
-        fields = {"model": model, "messages": _well_formed(messages), "tools": list(tools)}
-        answer = await self._ask(fields, json=False)
+        await self._traits.of(model)
+        if not words_will_do:
+            self._want_tools(model)
+        fields = {"model": model, "messages": well_formed(messages), "tools": list(tools)}
+        answer = await self._ask(fields, False, seconds)
         choice = self._choice(answer, model)
-        usage = _usage(answer)
-        with _costing(usage):
-            turn = read_turn(choice, _without_thoughts(_choice_text(choice, model), True), usage)
+        usage = cost(answer, fields, choice)
+        with costing(usage):
+            if not words_will_do:
+                self._want_tools(model)  # it may have been found out only now
+            turn = read_turn(choice, without_thoughts(choice_text(choice, model), True), usage)
             if not turn.text and not turn.calls:
-                raise BadAnswer(f"模型 {model} 的回答是空的")
+                raise _empty(choice, model)
         return turn
+
+    def _want_tools(self, model: str) -> None:
+        if not self.takes_tools(model):
+            raise ModelUnavailable(f"模型 {model} 不能调用工具：请换一个模型")
 
     async def close(self) -> None:
         """Close the connections; a later call opens them again."""
@@ -129,114 +181,149 @@ class ModelClient:
     def _open(self) -> openai.AsyncOpenAI:
         if self._opened is None:
             if not self._api_key.isascii():
-                raise ModelUnavailable("OPENAI_API_KEY 里有密钥不会有的字符，请检查")
+                raise ModelUnavailable(f"{self._key_setting} 里有密钥不会有的字符，请检查")
             if not self._host:
-                raise ModelUnavailable("OPENAI_BASE_URL 不是一个 http(s) 地址，请检查")
-            self._opened = openai.AsyncOpenAI(
-                api_key=self._api_key,
-                base_url=self._base_url,
-                timeout=self._timeout,
-                max_retries=self._max_tries - 1,
-            )
+                raise ModelUnavailable(f"{self._url_setting} 不是一个 http(s) 地址，请检查")
+            try:
+                self._opened = openai.AsyncOpenAI(
+                    api_key=self._api_key,
+                    base_url=self._base_url,
+                    timeout=openai.Timeout(self._timeout, connect=_CONNECT_SECONDS),
+                    max_retries=0,
+                )
+            except openai.OpenAIError:
+                raise ModelUnavailable(
+                    f"不能调用模型：请检查 {self._key_setting} 是否已经填写"
+                ) from None
         return self._opened
 
-    async def _ask(self, fields: dict[str, Any], json: bool) -> dict[str, Any]:
+    async def _ask(
+        self, fields: dict[str, Any], json: bool, seconds: float | None = None
+    ) -> dict[str, Any]:
         """The answer to a request, as an object."""
-        model = fields["model"]
+        if json:
+            fields = fields | {"response_format": {"type": "json_object"}}
         try:
-            async with asyncio.timeout(self._timeout):
-                body = await self._request(fields, json)
-        except TimeoutError:
-            raise ModelUnavailable(f"模型 {model} 在 {self._timeout:g} 秒内没有回答") from None
-        except openai.OpenAIError as error:
-            # The original holds the request with its headers, so it must not be chained.
-            raise self._failure(error, model) from None
-        answer = _json_object(body)
-        if answer is None:
-            raise ModelUnavailable(
-                f"模型服务 {self._host} 返回的不是接口的回答："
-                "请检查 OPENAI_BASE_URL（一般以 /v1 结尾）"
+            return await self._answer(
+                fields | self._extra_body, min(self._timeout, seconds or self._timeout)
             )
-        return answer
+        finally:
+            verdict = self._breaker.verdict if self._breaker.is_open else None
+            if self._reported != verdict:
+                self._reported = verdict
+                await self._traits.report(verdict)
 
-    async def _request(self, fields: dict[str, Any], json: bool) -> str:
-        """The body of the answer; without JSON mode where the endpoint is found to refuse it."""
-        model = fields["model"]
-        if not json or model in self._without_json_mode:
-            return await self._send(fields)
+    async def _answer(self, body: dict[str, Any], seconds: float) -> dict[str, Any]:
+        """The answer, after as many requests as that takes and no more than may be."""
+        model = body["model"]
+        deadline = asyncio.get_running_loop().time() + seconds
+        known = made = await self._traits.of(model)
+        tries = 0
+        while True:
+            outcome = await self._try(providers.changed(body, made), deadline, seconds)
+            if not isinstance(outcome, Failure):
+                if made != known:
+                    # Only now: a request that is refused both ways has another fault.
+                    await self._traits.learn(model, made)
+                return outcome
+            if len(made - known) < _MOST_CHANGES and (change := _change(outcome, body, made)):
+                made = made | {change}
+                continue
+            tries += 1
+            if not await self._may_try_again(outcome, tries, deadline):
+                raise outcome.explained(self._asked(), model)
+
+    async def _try(
+        self, body: dict[str, Any], deadline: float, seconds: float
+    ) -> dict[str, Any] | Failure:
+        """What becomes of one request. Raises ModelUnavailable when it is not even sent, or takes
+        too long, or brings something that is no answer of such an interface."""
+        model, probe = body["model"], self._breaker.admit()
+        began = self._monotonic()
         try:
-            return await self._send(fields | {"response_format": {"type": "json_object"}})
-        except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
-            if not _JSON_MODE_WORDS.search(_body_text(error)):
-                raise
-        body = await self._send(fields)
-        # Remembered only now: a request that is refused both ways has another fault.
-        self._without_json_mode.add(model)
-        return body
+            async with asyncio.timeout_at(deadline):
+                answer = answer_object(await self._send(body))
+        except TimeoutError:
+            raise self._failed(probe, f"模型 {model} 在 {seconds:g} 秒内没有回答") from None
+        except openai.APIError as error:
+            # It holds the request with its headers, so it must not be chained.
+            outcome = failures.of_sdk(error)
+        except BaseException:
+            if (waited := self._monotonic() - began) >= _PATIENCE:
+                self._breaker.failed(probe, f"模型 {model} 在 {waited:.0f} 秒内没有回答")
+            else:
+                self._breaker.abandoned(probe)
+            raise
+        else:
+            if answer is None:
+                raise self._failed(
+                    probe,
+                    f"模型服务 {self._host} 返回的不是接口的回答："
+                    f"请检查 {self._url_setting}（一般以 /v1 结尾）",
+                )
+            outcome = failures.in_success(answer) or answer
+        if isinstance(outcome, Failure) and outcome.outage:
+            reason = str(outcome.explained(self._asked(), model))
+            self._breaker.failed(probe, reason, outcome.retry_after)
+        else:
+            self._breaker.succeeded()
+        return outcome
+
+    def _failed(self, probe: bool, reason: str) -> ModelUnavailable:
+        self._breaker.failed(probe, reason)
+        return ModelUnavailable(reason)
+
+    async def _may_try_again(self, failure: Failure, tries: int, deadline: float) -> bool:
+        """Wait for the next try; False when there is to be none."""
+        if not failure.may_pass or tries >= self._max_tries or self._breaker.is_open:
+            return False
+        pause = failure.pause(tries)
+        if asyncio.get_running_loop().time() + pause >= deadline:
+            return False
+        await asyncio.sleep(pause)
+        return True
 
     async def _send(self, fields: dict[str, Any]) -> str:
-        completions = self._open().chat.completions.with_raw_response
-        body = (await completions.create(**fields, extra_body=self._extra_body or None)).text
-        if len(body) > _LONGEST_BODY:
+        """The body of the answer. Raises the SDK's errors."""
+        rest = {key: value for key, value in fields.items() if key not in ("model", "messages")}
+        response = await self._open().chat.completions.with_raw_response.create(
+            model=fields["model"], messages=fields["messages"], extra_body=rest or None
+        )
+        # Whatever the headers say: JSON is UTF-8.
+        body = response.content.decode("utf-8-sig", "replace")
+        whole = body[:100].lstrip().startswith("{")
+        if len(body) > (_LONGEST_BODY if whole else _LONGEST_STREAM):
             raise BadAnswer(f"模型 {fields['model']} 的回答长得不正常（{len(body)} 个字符）")
         return body
 
-    def _failure(self, error: openai.OpenAIError, model: str) -> ModelError:
-        """What a person should know about an error of the SDK, in one line without the key."""
-        if isinstance(error, openai.APIStatusError):
-            return self._status_failure(error, model)
-        if isinstance(error, openai.APIConnectionError):
-            return ModelUnavailable(
-                f"连不上模型服务 {self._host}（{type(error.__cause__ or error).__name__}）："
-                "请检查网络与 OPENAI_BASE_URL"
-            )
-        return ModelUnavailable("不能调用模型：请检查 OPENAI_API_KEY 是否已经填写")
-
-    def _status_failure(self, error: openai.APIStatusError, model: str) -> ModelError:
-        status, reason = error.status_code, _body_text(error)
-        if status in (400, 403, 422) and _FILTER_WORDS.search(reason):
-            return ModelRefused(f"模型服务 {self._host} 拒绝了这段内容（{status}）")
-        if status in (401, 403):
-            return ModelUnavailable(
-                f"模型服务 {self._host} 不接受密钥（{status}）：请检查 OPENAI_API_KEY"
-            )
-        if status == 404:
-            return ModelUnavailable(
-                f"模型服务 {self._host} 上没有模型 {model} 或这个地址（404）："
-                "请检查 NIANLUN__MODEL 与 OPENAI_BASE_URL（一般以 /v1 结尾）"
-            )
-        if status == 402 or "insufficient_quota" in reason:
-            return ModelUnavailable(f"模型服务 {self._host} 的余额不足（{status}）：请检查账户")
-        if status == 429 or status >= 500:
-            return ModelUnavailable(f"模型服务 {self._host} 暂时不可用（{status}）")
-        return ModelUnavailable(
-            f"模型服务 {self._host} 不接受请求（{status}）：{self._one_line(reason)}"
+    def _asked(self) -> Asked:
+        return Asked(
+            self._host, self._api_key, self._key_setting, self._url_setting, self._model_setting
         )
 
     def _choice(self, answer: dict[str, Any], model: str) -> dict[str, Any]:
-        choice = _first_choice(answer)
-        if choice is None and answer.get("error"):
-            reason = jsonlib.dumps(answer["error"], ensure_ascii=False)
-            if _FILTER_WORDS.search(reason):
-                raise ModelRefused(f"模型服务 {self._host} 拒绝了这段内容")
-            raise ModelUnavailable(f"模型服务 {self._host} 返回错误：{self._one_line(reason)}")
+        choice = first_choice(answer)
         if choice is None:
             raise BadAnswer(f"模型 {model} 的回答里没有内容")
         return choice
 
-    def _one_line(self, reason: str) -> str:
-        hidden = reason.replace(self._api_key, "***") if self._api_key else reason
-        return " ".join(hidden.split())[:200]
+    def _raise_told(self, answer: dict[str, Any]) -> None:
+        """Raise the error that an answer tells of, whatever its status was."""
+        failure = failures.in_success(answer)
+        if failure is not None:
+            raise failure.explained(self._asked(), self.model)
 
 
-@contextmanager
-def _costing(usage: Usage) -> Iterator[None]:
-    """An answer that cannot be used has its price all the same."""
-    try:
-        yield
-    except ModelError as error:
-        error.usage = usage
-        raise
+def _change(failure: Failure, body: Mapping[str, Any], made: frozenset[str]) -> str | None:
+    if not failure.about_request or failure.content_refused:
+        return None
+    return providers.change_for(failure.reason, failure.param, body, made)
+
+
+def _empty(choice: Mapping[str, Any], model: str) -> BadAnswer:
+    if choice.get("finish_reason") == "length":
+        return BadAnswer(f"模型 {model} 还没有说出什么就到了长度上限")
+    return BadAnswer(f"模型 {model} 的回答是空的")
 
 
 def _host_of(url: str) -> str:
@@ -247,82 +334,3 @@ def _host_of(url: str) -> str:
     except ValueError:
         return ""
     return parts.netloc.rpartition("@")[2] if parts.scheme in ("http", "https") else ""
-
-
-def _body_text(error: openai.APIStatusError) -> str:
-    """All that the provider says, wherever in the body it says it."""
-    return error.response.text
-
-
-def _well_formed(value: Any) -> Any:
-    """A copy in which lone surrogates, which UTF-8 cannot carry, are question marks."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode("utf-8")
-    if isinstance(value, Mapping):
-        return {key: _well_formed(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_well_formed(item) for item in value]
-    return value
-
-
-def _json_object(body: str) -> dict[str, Any] | None:
-    try:
-        answer = jsonlib.loads(body)
-    except (ValueError, RecursionError):
-        return None
-    return answer if isinstance(answer, dict) else None
-
-
-def _first_choice(answer: dict[str, Any]) -> dict[str, Any] | None:
-    choices = answer.get("choices")
-    if isinstance(choices, list) and choices and isinstance(choices[0], dict):
-        return choices[0]
-    return None
-
-
-def _choice_text(choice: dict[str, Any], model: str) -> str:
-    message = choice.get("message")
-    if not isinstance(message, dict):
-        message = {}
-    text = _joined(message.get("content"))
-    refused = not text.strip() and message.get("refusal")
-    if refused or choice.get("finish_reason") in ("content_filter", "sensitive"):
-        raise ModelRefused(f"模型 {model} 拒绝了这段内容")
-    return _well_formed(text)
-
-
-def _joined(content: object) -> str:
-    """Content as text; some endpoints give a list of parts."""
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list):
-        return ""
-    texts = [part.get("text") for part in content if isinstance(part, dict)]
-    return "".join(text for text in texts if isinstance(text, str))
-
-
-def _without_thoughts(text: str, json: bool) -> str:
-    """Drop reasoning that the model left in its answer, also when it was never closed.
-
-    In JSON only thoughts that start or end a line are dropped: a tag inside a string was quoted
-    from a chat, and cutting there would let a single message spoil every note about it.
-    """
-    text = (_THOUGHT_AT_LINE_START if json else _THOUGHT_ANYWHERE).sub("", text)
-    return _THOUGHT_END.sub("", text).strip()
-
-
-def _usage(answer: dict[str, Any]) -> Usage:
-    usage = answer.get("usage")
-    if not isinstance(usage, dict):
-        return Usage()
-    details = usage.get("prompt_tokens_details")
-    cached = details.get("cached_tokens") if isinstance(details, dict) else None
-    return Usage(
-        prompt=_count(usage.get("prompt_tokens")),
-        cached=_count(cached) or _count(usage.get("prompt_cache_hit_tokens")),
-        completion=_count(usage.get("completion_tokens")),
-    )
-
-
-def _count(value: object) -> int:
-    return min(value, _MOST_TOKENS) if isinstance(value, int) and value > 0 else 0

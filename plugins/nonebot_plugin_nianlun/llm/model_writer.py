@@ -13,13 +13,13 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from nonebot.log import logger
 
 from ..errors import BadAnswer, ModelError, NoteRejected
+from ..memory.answers import parse_json
 from ..memory.asking import background, block, rollup_request, window_blocks, window_request
 from ..memory.calendar import Calendar
 from ..memory.render import one_line
 from ..memory.submissions import TRIES, TooLong, read_activity, read_memories
 from ..memory.tasks import activity_task, rollup_tasks
 from ..types import ChatKey, Note, RollupTask, Scene, Usage, Window
-from .answers import parse_json
 from .client import ModelClient
 
 Turns: TypeAlias = list[dict[str, str]]
@@ -42,12 +42,18 @@ class ModelWriter:
         calendar: Calendar,
         report_usage: ReportUsage,
         model: str | None = None,
+        *,
+        facts: bool = True,
     ) -> None:
+        """`facts`: ask for those of a window together with its note."""
         self._client = client
         self._calendar = calendar
         self._report_usage = report_usage
         self._model = model
-        self._rules = {name: rules("rules", name, "answer") for name in ("activity", "rollup")}
+        self._rules = {
+            "activity": rules("rules", *activity_parts(facts), "answer"),
+            "rollup": rules("rules", "rollup", "answer"),
+        }
 
     async def write_activity(self, window: Window, scene: Scene) -> Note | None:
         """A note about the window with its facts, or None when the model declined."""
@@ -132,6 +138,11 @@ class ModelWriter:
 def rules(*parts: str) -> str:
     """The constant part, which comes first so that a provider's prefix cache can keep it."""
     return "\n".join((_PROMPTS / f"{part}.txt").read_text("utf-8").strip() for part in parts)
+
+
+def activity_parts(facts: bool) -> tuple[str, ...]:
+    """What tells how a window is noted, and what facts of it are wanted."""
+    return ("activity", "facts") if facts else ("activity",)
 
 
 def persona(scene: Scene) -> str:

@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 import json
+import re
 import secrets
 from typing import Any
 
+from ..errors import BadAnswer
+from ..memory.answers import parse_json
 from ..types import Usage
+
+_EVEN_EMPTY = {"reasoning_content"}
+"""DeepSeek wants it back as it was."""
+_WRITTEN_CALL = re.compile(r"^[ \t]*<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL | re.MULTILINE)
+"""The form of Hermes and Qwen, which vLLM and Ollama read only with the right settings. In the
+middle of a line it is quoted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +48,14 @@ def read_turn(choice: Mapping[str, Any], text: str, usage: Usage) -> ToolTurn:
     message: dict[str, Any] = given if isinstance(given, dict) else {}
     listed = message.get("tool_calls")
     raw = [call for call in listed if isinstance(call, dict)] if isinstance(listed, list) else []
+    if not raw:
+        text, raw = _written_calls(text)
     taken: set[str] = set()
     calls = [(call, _call(call, taken)) for call in raw]
     back: dict[str, Any] = {"role": "assistant", "content": text or None}
     if calls:
         # Some providers refuse their own calls without what they put beside them.
-        beside = {key: value for key, value in message.items() if value}
+        beside = {k: v for k, v in message.items() if v or (v == "" and k in _EVEN_EMPTY)}
         back = beside | back | {"tool_calls": [_sent_back(*pair) for pair in calls]}
     whole = choice.get("finish_reason") != "length"
     return ToolTurn(text, tuple(call for _, call in calls), back, usage, whole)
@@ -55,7 +66,9 @@ def _call(raw: Mapping[str, Any], taken: set[str]) -> ToolCall:
     given = raw.get("function")
     function: dict[str, Any] = given if isinstance(given, dict) else {}
     arguments = function.get("arguments")
-    if not isinstance(arguments, str):
+    if arguments is None:
+        arguments = "{}"
+    elif not isinstance(arguments, str):
         arguments = json.dumps(arguments, ensure_ascii=False)
     name, call_id = function.get("name"), raw.get("id")
     if not isinstance(call_id, str) or not call_id or call_id in taken:
@@ -65,5 +78,38 @@ def _call(raw: Mapping[str, Any], taken: set[str]) -> ToolCall:
 
 
 def _sent_back(raw: Mapping[str, Any], call: ToolCall) -> dict[str, Any]:
-    function = {"name": call.name, "arguments": call.arguments}
-    return {**raw, "id": call.id, "type": "function", "function": function}
+    function = {"name": call.name, "arguments": _loadable(call.arguments)}
+    beside = {key: value for key, value in raw.items() if key != "index"}
+    return {**beside, "id": call.id, "type": "function", "function": function}
+
+
+def _loadable(arguments: str) -> str:
+    """Arguments as every endpoint can read them back: several answer with an error to calls of
+    their own whose arguments are no JSON object. What was wrong is told by the call's result."""
+    try:
+        found = parse_json(arguments)
+    except BadAnswer:
+        return "{}"
+    if not isinstance(found, dict):
+        return "{}"
+    return arguments if _is_json(arguments) else json.dumps(found, ensure_ascii=False)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _written_calls(text: str) -> tuple[str, list[dict[str, Any]]]:
+    """Calls that a server left standing in the text, taken out of it."""
+    found: list[dict[str, Any]] = []
+    for written in _WRITTEN_CALL.findall(text):
+        try:
+            call = parse_json(written)
+        except BadAnswer:
+            continue
+        if isinstance(call, dict) and isinstance(call.get("name"), str):
+            found.append({"function": call})
+    return (_WRITTEN_CALL.sub("", text).strip(), found) if found else (text, [])

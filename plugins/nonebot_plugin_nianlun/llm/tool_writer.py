@@ -9,6 +9,7 @@ import secrets
 from typing import Any, Literal, TypeAlias
 
 from ..errors import BadAnswer, ModelError
+from ..memory.answers import parse_json
 from ..memory.asking import background, block
 from ..memory.calendar import Calendar
 from ..memory.keymarks import find_key_messages
@@ -17,10 +18,10 @@ from ..memory.owed import Batch, NoteJob
 from ..memory.render import one_line
 from ..memory.skill import SKILL_NAME, SKILL_TOOL, SkillSession, failure
 from ..memory.tokens import estimate_tokens
+from ..memory.units import count_units
 from ..types import ChatKey, Note, RollupTask, Scene, Usage, Window
-from .answers import parse_json
 from .client import ModelClient
-from .model_writer import ReportUsage, persona, rules
+from .model_writer import ReportUsage, activity_parts, persona, rules
 from .tool_turns import ToolCall, ToolTurn
 
 TakenBack: TypeAlias = Callable[[ChatKey], Awaitable[bool]]
@@ -29,7 +30,10 @@ TakenBack: TypeAlias = Callable[[ChatKey], Awaitable[bool]]
 _ROUNDS = 8
 """Completions for one window or batch: the task, the text, and some that were not good."""
 _TALK_TOKENS = 30_000
-"""A conversation that has grown so long is not gone on with."""
+"""A conversation that has grown so long is not gone on with: its tasks counted between jobs, and
+what is said to one task without it."""
+_LAST_WORDS = 50
+"""Units: nobody needs more to say that nothing is worth noting. It may be the note itself."""
 _NUDGE = (
     f"请调用工具 {SKILL_NAME}：先用 get_tasks 取任务，写好就提交；"
     "活动没有值得记的，用 decline。"
@@ -93,10 +97,20 @@ class _Work:
     """The task was fetched."""
     failed: bool = False
     """Something was handed in that could not be taken."""
+    room: int = 0
+    """Tokens that the conversation may have in all."""
+
+    def __post_init__(self) -> None:
+        self.room = self.talk.tokens() + _TALK_TOKENS
 
     async def call(self, arguments: str | dict[str, Any]) -> dict[str, Any]:
+        if self.asked and isinstance(arguments, dict) and arguments.get("action") == "get_tasks":
+            # A model that asks again and again must not be sent all of it each time.
+            return failure("任务在上面，没有变，请直接提交")
         answer = await self.session.call(arguments)
-        self.asked = self.asked or "prompt" in answer
+        if "prompt" in answer:
+            self.asked = True
+            self.room += estimate_tokens(json.dumps(answer, ensure_ascii=False))
         self.failed = self.failed or not answer.get("success", True)
         return answer
 
@@ -114,18 +128,21 @@ class ToolWriter:
         report_usage: ReportUsage,
         taken_back: TakenBack,
         model: str | None = None,
+        *,
+        facts: bool = True,
     ) -> None:
         self._client = client
         self._calendar = calendar
         self._report_usage = report_usage
         self._taken_back = taken_back
         self._model = model
+        self._parts = {"activity": activity_parts(facts), "rollup": ("rollup",)}
         self._rollup: _Talk | None = None
 
     async def write_activity(self, window: Window, scene: Scene) -> Note | None:
         """A note about the window with its facts, or None when the model declined or ended."""
         table = _Table(NoteJob(window))
-        await self._work(_opening("activity", scene), table, scene)
+        await self._work(self._opening("activity", scene), table, scene)
         notes = table.priced()
         return notes[0] if notes else None
 
@@ -138,11 +155,20 @@ class ToolWriter:
         if talk is not None and await self._taken_back(scene.chat):
             talk = None  # it may hold the very words
         table = _Table(Batch(tuple(tasks), has_next_tasks))
-        talk = talk or _opening("rollup", scene)
+        talk = talk or self._opening("rollup", scene)
         await self._work(talk, table, scene)
         if has_next_tasks and talk.tokens() < _TALK_TOKENS:
             self._rollup = talk
         return table.priced()
+
+    def _opening(self, purpose: Literal["activity", "rollup"], scene: Scene) -> _Talk:
+        nonce = secrets.token_hex(4)
+        place = block("场合", one_line(scene.place), nonce)
+        asked = "\n\n".join([*background(scene, nonce), place, "请更新短期记忆。"])
+        system = rules("rules", *self._parts[purpose], "tool") + persona(scene)
+        return _Talk(
+            purpose, [{"role": "system", "content": system}, {"role": "user", "content": asked}]
+        )
 
     async def _work(self, talk: _Talk, table: _Table, scene: Scene) -> None:
         """Let the model work until the job is done. Raises ModelError."""
@@ -155,9 +181,11 @@ class ToolWriter:
         for _ in range(_ROUNDS):
             if table.done:
                 return
+            if talk.tokens() > work.room:
+                break
             await self._round(work, scene)
         if not table.done:
-            raise BadAnswer(f"模型用工具写了 {_ROUNDS} 轮，没有交出可用的记忆")
+            raise BadAnswer("模型用工具写了很多，没有交出可用的记忆")
 
     async def _round(self, work: _Work, scene: Scene) -> None:
         talk = work.talk
@@ -178,16 +206,6 @@ class ToolWriter:
         else:
             good = await _hear(work, turn)
         await self._report_usage(scene.chat, talk.purpose, turn.usage, good)
-
-
-def _opening(purpose: Literal["activity", "rollup"], scene: Scene) -> _Talk:
-    nonce = secrets.token_hex(4)
-    place = block("场合", one_line(scene.place), nonce)
-    asked = "\n\n".join([*background(scene, nonce), place, "请更新短期记忆。"])
-    system = rules("rules", purpose, "tool") + persona(scene)
-    return _Talk(
-        purpose, [{"role": "system", "content": system}, {"role": "user", "content": asked}]
-    )
 
 
 async def _answer_calls(work: _Work) -> bool:
@@ -244,8 +262,11 @@ def _submission(text: str) -> dict[str, Any] | None:
 def _ends(work: _Work, turn: ToolTurn) -> bool:
     """Whether these words mean that nothing is worth noting, and not that something broke.
 
-    Words that cite messages are a note in the wrong place, which must not get lost.
+    Words that cite messages, or many words, are a note in the wrong place, which must not get
+    lost.
     """
     if not work.asked or work.failed or not isinstance(work.table.job, NoteJob):
         return False
-    return turn.whole and not not_an_answer(turn.text) and not find_key_messages(turn.text)
+    if find_key_messages(turn.text) or count_units(turn.text) > _LAST_WORDS:
+        return False
+    return turn.whole and not not_an_answer(turn.text)

@@ -1,0 +1,78 @@
+"""Whether an endpoint is asked at all: one that only fails is left alone for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+import time
+
+from ..errors import ModelUnavailable
+
+FAILURES = 5
+"""Failed requests in a row after which the endpoint is left alone."""
+FIRST_PAUSE = 15.0
+LONGEST_PAUSE = 300.0
+"""Seconds; each failed probe doubles the pause, up to this."""
+
+
+class Breaker:
+    """Closed it lets every request through, open none, and after its pause a single probe, whose
+    outcome closes it or opens it for longer (the circuit breaker of Nygard's "Release It!").
+    """
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._failures = 0
+        self._pause = 0.0
+        self._open_until: float | None = None
+        self._probing = False
+        self._reason = ""
+
+    @property
+    def is_open(self) -> bool:
+        return self._open_until is not None
+
+    @property
+    def trouble(self) -> str | None:
+        """One line for a person; None while the endpoint is asked as usual."""
+        if self._open_until is None:
+            return None
+        seconds = max(0, round(self._open_until - self._monotonic()))
+        return f"{self.verdict}，{f'{seconds} 秒后再试' if seconds else '正要再试'}"
+
+    @property
+    def verdict(self) -> str:
+        """What is wrong with an endpoint that is left alone, whenever one reads it."""
+        return f"{self._reason}；已经连续失败 {self._failures} 次"
+
+    def admit(self) -> bool:
+        """Let a request through, and say whether it is the probe; its outcome must be told.
+
+        Raises ModelUnavailable at once while the endpoint is left alone.
+        """
+        if self._open_until is None:
+            return False
+        if self._probing or self._monotonic() < self._open_until:
+            raise ModelUnavailable(self.trouble)
+        self._probing = True
+        return True
+
+    def succeeded(self) -> None:
+        """The endpoint answered, whatever it said."""
+        self._failures, self._pause, self._open_until, self._probing = 0, 0.0, None, False
+
+    def failed(self, probe: bool, reason: str, retry_after: float | None = None) -> None:
+        """The endpoint did not serve, and asks to be left alone for `retry_after` seconds."""
+        if self.is_open and not probe:
+            return  # it was sent before the breaker opened, and says nothing new
+        self._failures += 1
+        self._reason = reason
+        self._probing = False
+        if self._failures >= FAILURES:
+            wanted = max(self._pause * 2 or FIRST_PAUSE, retry_after or 0)
+            self._pause = min(wanted, LONGEST_PAUSE)
+            self._open_until = self._monotonic() + self._pause
+
+    def abandoned(self, probe: bool) -> None:
+        """The request was given up by whoever made it, before it had an outcome."""
+        if probe:
+            self._probing = False
