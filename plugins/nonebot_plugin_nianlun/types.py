@@ -115,6 +115,10 @@ class Fact:
     content: str
     source: int
     """The message that it was taken from; its speaker is the owner."""
+    due: str | None = None
+    """Of a promise: the day by which it is to be kept."""
+    done: bool = False
+    """Of a promise: it was kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +173,8 @@ class Activity:
     version: int = 1
     merged: bool = False
     """Its day memory holds this very version."""
+    source_conv: str | None = None
+    """Of a moment that another program wrote: the conversation that it names as its source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +274,12 @@ class ChatStatus:
     """The offline writer takes over from the model until the logical day ends."""
     last_gap: tuple[datetime, datetime] | None = None
     """From when to when, of the gap that ended last."""
+    turns_today: int = 0
+    """Model calls for facts and diary after turns, in this logical day."""
+    turns_failed: int = 0
+    """Those of them that came to nothing."""
+    last_turn_at: datetime | None = None
+    """When this process last took in a turn without trouble."""
 
 
 @dataclass(frozen=True, slots=True)

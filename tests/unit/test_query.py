@@ -165,3 +165,41 @@ def test_a_huge_question_takes_a_moment() -> None:
     people = {f"群友{number}": {str(number)} for number in range(1, 2_000)}
     question = ask("群友1234 你记得我吗？" + "猫" * 1_000_000, people)
     assert question.named == ("1234",)
+
+
+def test_words_of_time_within_a_name_are_none() -> None:
+    people = {"今天也要努力": {"1"}, "昨天": {"2"}, "阿宁": {"3"}}
+    found = ask("今天也要努力减了多少斤？", people)
+    assert (found.span, found.named) == (None, ("1",))
+    found = ask("昨天今天也要努力减了多少斤？", people)
+    assert found.span is not None
+    assert (found.span.words, found.named) == ("昨天", ("1",))
+    assert ask("昨天吃了什么", people).span is not None
+
+
+def test_a_part_of_a_name_that_two_people_have_is_both_of_them() -> None:
+    people = {"小鹿🦌": {"1", "2"}, "阿宁": {"3"}}
+    assert sorted(ask("小鹿养了什么猫", people).named) == ["1", "2"]
+
+
+def test_nobody_is_meant_by_a_word_that_asks() -> None:
+    people = {"什么": {"1"}, "大家": {"2"}, "阿宁": {"3"}}
+    found = ask("我跟大家说过我喜欢什么", people, asker="3")
+    assert (found.named, found.asker) == ((), "3")
+
+
+@pytest.mark.parametrize(
+    ("text", "is_open"),
+    [
+        ("小鹿最近怎么样", True),
+        ("小鹿怎么样了", True),
+        ("小鹿说过什么", True),
+        ("昨天大家聊了什么", True),
+        ("昨天发生了什么事", True),
+        ("what happened yesterday?", True),
+        ("小鹿昨天吃了什么", False),
+        ("谁养了猫", False),
+    ],
+)
+def test_a_question_for_whatever_there_is_is_told_from_others(text: str, is_open: bool) -> None:
+    assert ask(text).open is is_open

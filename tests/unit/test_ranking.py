@@ -155,3 +155,16 @@ def test_messages_are_in_order_of_score(candidates: list[Candidate], question: Q
     said = [one.text.strip().casefold() for one in found]
     scores = [one.score for one, words in zip(found, said, strict=True) if said.count(words) == 1]
     assert scores == sorted(scores, reverse=True)
+
+
+def test_of_an_open_question_about_somebody_their_own_words_take_turns() -> None:
+    question = Question(terms=("小鹿",), named=("2",), open=True)
+    of_them = [line(10, 5, "1", "小鹿换工作了"), line(20, 4, "3", "小鹿来了")]
+    own = [line(50, 0, "2", "草"), line(40, 0, "2", "下周一我去米哈游入职做策划")]
+    assert refs(rank([*of_them, *own], question)) == [40, 10, 50, 20]
+
+
+def test_of_lines_that_are_there_for_their_time_those_that_say_something_go_first() -> None:
+    span = TimeRange.of_days(CALENDAR, NOON.date(), NOON.date())
+    found = [line(10, text="手术很顺利，谢谢大家关心"), line(20, text="哈哈"), line(30, text="？")]
+    assert refs(rank(found, Question(span=span, open=True))) == [10, 20, 30]

@@ -77,6 +77,8 @@ def test_each_kind_has_its_address(candidate: Candidate, line: str) -> None:
 def test_a_note_of_a_store_has_no_name() -> None:
     note = Candidate("fact", 1, 1.0, AT, "周二截止", "Bob", None, "work")
     assert lines(chosen([note])) == ["- [work]（有人） 周二截止"]
+    plain = Candidate("fact", 2, 1.0, AT, "周二截止", None, None, "")
+    assert lines(chosen([plain])) == ["- [笔记] 周二截止"]
 
 
 def test_a_link_stands_behind_the_fact_once_and_beside_the_limit() -> None:

@@ -121,3 +121,30 @@ def test_a_huge_text_takes_a_moment(char: str) -> None:
 
 def test_no_term_is_longer_than_a_word() -> None:
     assert max(map(len, index_terms("a" * 9_000 + " " + "ж" * 500))) == 40
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("@小鹿🦌 吃饭去了", "吃饭去了"),
+        ("看看 @【管理】老王 说的", "看看 说的"),
+        ("@[管理]小王 你好", "你好"),
+        ("在吗@阿川-上海-前端", "在吗"),
+        ("@小鹿@阿宁 走", "走"),
+        ("好笑[表情:笑哭]", "好笑"),
+        ("[动画表情]", ""),
+        ("[表情]", ""),
+        # Those stay, as they are something that was said.
+        ("写信到 a@b.com", "写信到 a b.com"),
+        ("@types/node 怎么装", "types/node 怎么装"),
+        ("@小鹿你上次说的那家烤肉店在哪来着", "小鹿你上次说的那家烤肉店在哪来着"),
+        ("[图片]", "图片"),
+    ],
+)
+def test_whom_it_is_sent_to_and_stickers_are_not_what_it_says(text: str, said: str) -> None:
+    assert index_terms(text) == index_terms(said)
+
+
+def test_an_animal_is_found_by_what_it_is_also_where_it_is_called_something() -> None:
+    assert {"猫"} & set(index_terms("我家猫叫年糕")) & set(query_terms("小鹿的猫叫什么"))
+    assert "狗" in query_terms("我的狗叫啥")

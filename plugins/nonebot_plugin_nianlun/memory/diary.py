@@ -16,6 +16,7 @@ from .answers import parse_items
 from .calendar import Calendar
 from .keymarks import strip_key_marks
 from .notes import LONGEST_UNIT
+from .secrets import mask_secrets
 from .units import count_units, cut_to_units
 
 DIARY_UNITS = 300
@@ -252,5 +253,7 @@ def _in_range(given: date) -> date:
 
 
 def _cleaned(content: str) -> str:
-    """Line breaks stay; controls go, and references to messages, which no moment may make."""
-    return _SURROGATES.sub("\ufffd", _UNFIT.sub("", strip_key_marks(content))).strip()
+    """Line breaks stay; controls go, and references to messages, which no moment may make.
+    Secrets are masked."""
+    plain = _SURROGATES.sub("\ufffd", _UNFIT.sub("", strip_key_marks(content)))
+    return mask_secrets(plain).strip()

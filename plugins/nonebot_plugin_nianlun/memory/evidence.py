@@ -11,6 +11,7 @@ import unicodedata
 from ..types import Message
 from .calendar import Calendar
 from .render import one_line
+from .secrets import mask_secrets
 
 QUOTE = r"「(?:[^「」『』]|『[^「」『』]*+』)*+」"
 """A quote with the quotes in it. One that never closes is given up where the next one opens."""
@@ -84,7 +85,9 @@ def _heard(messages: Sequence[Message], calendar: Calendar, known: Sequence[str]
     days = [calendar.day_of(message.time) for message in messages]
     local = tuple(calendar.local(message.time) for message in messages)
     return _Heard(
-        texts=tuple(_folded(part) for m in messages for part in (m.text, m.name))
+        texts=tuple(
+            _folded(part) for m in messages for part in (m.text, mask_secrets(m.text), m.name)
+        )
         + tuple(map(_folded, known)),
         times=local,
         days=frozenset([*days, *(moment.date() for moment in local)]),

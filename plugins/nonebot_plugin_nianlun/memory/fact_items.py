@@ -11,6 +11,7 @@ from ..errors import NoteRejected
 from ..types import Fact
 from .keymarks import strip_key_marks
 from .render import one_line
+from .secrets import mask_secrets
 from .units import count_units
 
 CATEGORIES = (
@@ -37,6 +38,8 @@ class FactItem:
     category: str
     name: str
     content: str
+    due: str | None = None
+    done: bool = False
 
 
 def fact_item(category: object, name: object, content: object) -> FactItem:
@@ -54,6 +57,7 @@ def fact_category(given: object) -> str:
 def fact_name(given: object) -> str:
     """On one line and in NFC, so that what looks the same is the same fact."""
     name = unicodedata.normalize("NFC", one_line(given)) if isinstance(given, str) else ""
+    name = mask_secrets(name)
     if not _shows(name) or len(name) > FACT_NAME_CHARACTERS or _NOT_IN_A_NAME.search(name):
         raise NoteRejected(
             f"name 应为 1 到 {FACT_NAME_CHARACTERS} 个字，不含 : | # [[ ]]，收到 {_quoted(given)}"
@@ -62,8 +66,9 @@ def fact_name(given: object) -> str:
 
 
 def fact_content(given: object) -> str:
-    """Text on one line, whatever it looks like; only references to messages are taken off."""
-    content = one_line(strip_key_marks(given)) if isinstance(given, str) else ""
+    """Text on one line, whatever it looks like; only references to messages are taken off, and
+    secrets are masked."""
+    content = mask_secrets(one_line(strip_key_marks(given))) if isinstance(given, str) else ""
     too_long = len(content) > FACT_CHARACTERS or count_units(content) > FACT_UNITS
     if not _shows(content) or too_long:
         raise NoteRejected(f"content 应为 1 到 {FACT_UNITS} 字的文字")
@@ -98,7 +103,7 @@ def _fact(given: object, shown: Collection[int]) -> Fact:
     source = given.get("from")
     if type(source) is not int or source not in shown:
         raise NoteRejected(f"from 应为资料里出现过的消息编号，收到 {_quoted(source)}")
-    return Fact(item.category, item.name, item.content, source)
+    return Fact(item.category, item.name, item.content, source, done=given.get("done") is True)
 
 
 def _shows(text: str) -> bool:

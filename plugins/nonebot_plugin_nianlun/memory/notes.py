@@ -9,6 +9,7 @@ import re
 from ..errors import NoteRejected
 from ..types import KEY_MESSAGE_LIMITS, UNIT_LIMITS, NoteKind
 from .keymarks import find_key_messages, normalise_key_marks, strip_key_marks
+from .secrets import mask_secrets
 from .units import count_units
 
 
@@ -26,10 +27,11 @@ class _Draft:
 def check_note(kind: NoteKind, text: str, shown: Collection[int]) -> tuple[str, tuple[int, ...]]:
     """The clean text of a note and the messages that it cites, which must be among `shown`.
 
-    Wrapping that models add (a code fence, quotes around everything) is taken off first. Raises
-    NoteRejected, in one Chinese sentence for the model, with the first rule that is broken.
+    Wrapping that models add (a code fence, quotes around everything) is taken off first, and
+    secrets are masked. Raises NoteRejected, in one Chinese sentence for the model, with the first
+    rule that is broken.
     """
-    clean = normalise_key_marks(_unwrap(text))
+    clean = normalise_key_marks(mask_secrets(_unwrap(text)))
     draft = _Draft(kind, clean, strip_key_marks(clean).strip(), find_key_messages(clean), shown)
     for check in _CHECKS:
         if complaint := check(draft):

@@ -44,8 +44,8 @@ _WE_TALKED: Final = re.compile(
 # Of a time or of somebody: whatever there is, not what has these words in it.
 _ANYTHING_SAID: Final = re.compile(
     r"(?:[聊说讲谈]|提|发生|[干做])(?:了|过|到|起|的)?(?:是|些|点)?(?:什么|啥|哪些)(?:事情?|话题?|内容)?"
-    r"|\b(?:talk(?:ed|ing)?(?: about)?|chat(?:ted)?(?: about)?|said|say|happen(?:ed)?|mention(?:ed)?)"
-    r"\s*(?:[?？.!]|$)"
+    r"|最近|近来|近况|\b(?:recently|lately)\b"
+    r"|\b(?:(?:talk(?:ed|ing)?|chat(?:ted)?)(?: about)?|said|say|happen(?:ed)?)\s*(?:[?？.!]|$)"
 )
 _IN_BRACKETS: Final = re.compile(r"【[^】]*】|\[[^\]]*\]|\([^)]*\)|「[^」]*」|《[^》]*》")
 _PART: Final = re.compile(r"[^\W_]+")
@@ -187,7 +187,7 @@ def _bearers(words: str, people: Mapping[str, AbstractSet[str]]) -> dict[str, se
     parts: dict[str, dict[str, AbstractSet[str]]] = {}
     for name, user_ids in people.items():
         folded, pieces = _forms(name)
-        if folded in words and len(folded) > 1:
+        if folded in words and len(folded) > 1 and not _is_filler(folded):
             whole.setdefault(folded, set()).update(user_ids)
         for part in pieces:
             if part in words:
@@ -197,6 +197,11 @@ def _bearers(words: str, people: Mapping[str, AbstractSet[str]]) -> dict[str, se
         if part not in whole and (len(ids) == 1 or len(names) == 1):
             whole[part] = ids
     return whole
+
+
+def _is_filler(name: str) -> bool:
+    """Whether it is a word like 什么, which means its bearer hardly ever, unlike Will or May."""
+    return name[0] >= _FIRST_UNSPACED and is_stop_word(name)
 
 
 @lru_cache(maxsize=20_000)

@@ -38,7 +38,7 @@ _SOON_AFTER: Final = 2.0
 """What was said on the day after it, when people tell how it was."""
 _ANYTHING: Final = 1.0
 """The score of a line that is there for its time or its speaker alone, if it says something."""
-_SAYING: Final = 6
+_SAYING: Final = 3
 """A line with so many terms says something; one with less the less."""
 _FEW_FACTS: Final = 3
 """Facts that may stand before everything else."""
@@ -99,16 +99,16 @@ def _scored(messages: Sequence[Candidate], question: Question) -> list[Candidate
             if near is not None and abs(near.time - one.time) <= _TOGETHER:
                 scores[near.ref] += share * score
     for seq, one in by_seq.items():
-        if _is_timely(one, question) or (unasked and _is_whose(one, question)):
-            scores[seq] += _ANYTHING * min(1.0, len(telling_terms(one.text)) / _SAYING)
+        if unasked and not scores[seq] and question.span is None and _is_whose(one, question):
+            scores[seq] = _ANYTHING * _saying(one)
     return [
         _with_score(one, _timely(one, scores[seq], question) * _favour(one, question, by_seq))
         for seq, one in by_seq.items()
     ]
 
 
-def _is_timely(one: Candidate, question: Question) -> bool:
-    return question.span is not None and question.span.begin <= one.time < question.span.end
+def _saying(one: Candidate) -> float:
+    return min(1.0, len(telling_terms(one.text)) / _SAYING)
 
 
 def _is_whose(one: Candidate, question: Question) -> bool:
@@ -136,7 +136,8 @@ def _timely(one: Candidate, score: float, question: Question) -> float:
     if span is None:
         return score
     if span.begin <= one.time < span.end:
-        return _IN_TIME * (score if one.kind == "message" else score + _ANYTHING)
+        says = 1.0 if score or one.kind != "message" else _saying(one)
+        return _IN_TIME * (score + _ANYTHING * says)
     return _SOON_AFTER * score if span.end <= one.time < span.end + _A_DAY else score
 
 

@@ -17,6 +17,7 @@ _CUT = "……"
 _LARGEST_SHARE = 2
 """No single item takes more than one part in so many of the budget; what is longer is cut."""
 _SOMEBODY = "有人"
+_NOTE = "笔记"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +107,8 @@ def address_of(candidate: Candidate) -> str:
         return f"&{candidate.ref}"
     if candidate.kind != "fact":
         return candidate.period or ""
-    parts = [part for part in (candidate.category, candidate.name) if part is not None]
-    return f"[{one_line(':'.join(parts))}]"
+    parts = [part for part in (candidate.category, candidate.name) if part]
+    return f"[{one_line(':'.join(parts)) or _NOTE}]"
 
 
 def _frame(candidate: Candidate, address: str, look: Look) -> str:

@@ -12,6 +12,7 @@ from ..errors import NoteRejected
 from ..types import UNIT_LIMITS, Note, NoteKind, RollupTask
 from .notes import check_note
 from .relative_days import settled
+from .secrets import mask_secrets
 from .tasks import Declined, ids_shown, parse_activity, parse_memories
 from .units import count_units, cut_to_units
 
@@ -78,6 +79,7 @@ def read_memories(answer: object, tasks: Sequence[RollupTask]) -> list[Note]:
 def _check(kind: NoteKind, memory: str, shown: Collection[int]) -> tuple[str, tuple[int, ...], str]:
     """Text, key messages, and the complaint where it is good but for a length now cut."""
     limit = UNIT_LIMITS[kind]
+    memory = mask_secrets(memory)  # its length is judged as it will be stored
     try:
         return *check_note(kind, memory, shown), ""
     except NoteRejected as error:

@@ -40,7 +40,7 @@ _GROUPED: Final = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
 # one at the very end not more than a name is taken, for there may be no blank behind it.
 _UNSAID: Final = re.compile(
     r"\[(?:动画)?表情(?::[^\[\]]{0,40})?\]"
-    r"|(?<![^\W_])@(?:\[[^\[\]]{1,20}\])?(?:[^\s@\[\],，。!！?？;；/(]{1,30}(?=[\s@\[])"
+    r"|(?<![a-z0-9_.])@(?:\[[^\[\]]{1,20}\])?(?:[^\s@\[\],，。!！?？;；/(]{1,30}(?=[\s@\[])"
     r"|[^\s@\[\],，。!！?？;；/(]{1,10}$)"
 )
 # 猫叫 is a word of the dictionary, but not in 我家猫叫年糕 and 你的猫叫什么.

@@ -137,7 +137,7 @@ class TimeRange:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class Found:
     """A match of a rule, not yet resolved."""
 
     start: int
@@ -168,19 +168,19 @@ def parse_time_range(
     """
     calendar = Calendar(tz, day_starts_at)
     try:
-        return _asked_about(_readable(text), Frame(calendar, now))
+        return _asked_about(readable(text), Frame(calendar, now))
     except OverflowError:  # at the first or last day of all
         return None
 
 
-def _readable(text: str) -> str:
+def readable(text: str) -> str:
     """The part that is read, character by character the same length, quotes and titles blank."""
     plain = text[:_READ].translate(_WIDTHS)
     return _QUOTED.sub(lambda quote: "\0" * len(quote[0]), plain)
 
 
 def _asked_about(text: str, frame: Frame) -> TimeRange | None:
-    found = _find(text)
+    found = find_times(text)
     named = None
     index = 0
     while index < len(found):
@@ -213,7 +213,7 @@ def _is_named(read: _Read, rest: str, behind: str, frame: Frame) -> bool:
     return (over or not is_weather(behind)) and is_naming(rest, behind, over=over)
 
 
-def _find(text: str) -> list[_Found]:
+def find_times(text: str) -> list[Found]:
     """Matches of all rules in text order, the longest where several begin, without overlaps."""
     rules = DATE_RULES
     if _HAN.search(text):
@@ -222,20 +222,20 @@ def _find(text: str) -> list[_Found]:
         rules += ENGLISH_RULES
     lowered = text.lower()
     matches = [
-        _Found(match.start(), match.end(), match, rule)
+        Found(match.start(), match.end(), match, rule)
         for rule in rules
         if any(sign in lowered for sign in rule.signs)
         for match in rule.pattern.finditer(text)
     ]
     matches.sort(key=lambda found: (found.start, -found.end))
-    kept: list[_Found] = []
+    kept: list[Found] = []
     for found in matches:
         if not kept or found.start >= kept[-1].end:
             kept.append(found)
     return kept[:_MOST_TIMES]
 
 
-def _read(text: str, found: list[_Found], index: int, frame: Frame) -> _Read | None:
+def _read(text: str, found: list[Found], index: int, frame: Frame) -> _Read | None:
     """The window of the match at `index` and of those that are joined to it."""
     start = found[index].start
     before = text[max(0, start - _LOOK_BACK) : start]
@@ -265,7 +265,7 @@ def _read(text: str, found: list[_Found], index: int, frame: Frame) -> _Read | N
 
 
 def _joined(
-    text: str, found: _Found, frame: Frame, after: Span, joint: str
+    text: str, found: Found, frame: Frame, after: Span, joint: str
 ) -> tuple[Span | None, int]:
     """The span behind 到 or 和. Behind 到 it comes after the first; of a mere list, 周三和周一,
     each is the last one that has begun."""
@@ -276,7 +276,7 @@ def _joined(
     return span, end
 
 
-def _span(text: str, found: _Found, frame: Frame, after: Span | None) -> tuple[Span | None, int]:
+def _span(text: str, found: Found, frame: Frame, after: Span | None) -> tuple[Span | None, int]:
     """What a match means, with the part of the day behind it, and where both end."""
     try:
         span = found.rule.meaning(found.match, frame, after)
@@ -300,7 +300,7 @@ def _hull(one: TimeRange, other: TimeRange, words: str) -> TimeRange:
     return TimeRange(begin, end, unit, words, one.calendar)
 
 
-def _sentence_without(text: str, found: list[_Found], start: int, end: int) -> tuple[str, str]:
+def _sentence_without(text: str, found: list[Found], start: int, end: int) -> tuple[str, str]:
     """The sentence around a time without any times in it, and its part behind this one."""
     begin, finish = sentence_around(text, start, end)
     pieces, at = [], begin
