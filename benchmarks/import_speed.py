@@ -38,7 +38,11 @@ def load(folder: Path) -> Any:
     """The package in this process, with its data in `folder`; not running."""
     import nonebot
     from nonebot.adapters.onebot.v11 import Adapter
+    from nonebot.log import logger, logger_id
 
+    # Its own greeting would stand before the figures, whatever the level.
+    logger.remove(logger_id)
+    logger.add(sys.stderr, level="ERROR")
     for key in [key for key in os.environ if key.startswith(("NIANLUN", "OPENAI_"))]:
         del os.environ[key]
     nonebot.init(driver="~fastapi", log_level="ERROR", localstore_data_dir=folder)

@@ -55,6 +55,7 @@ class Tape:
     completion_type: Any
     usage_type: Any
     spent: dict[str, Spent] = field(default_factory=dict)
+    trouble: None = None
 
     async def complete(
         self,
@@ -62,6 +63,7 @@ class Tape:
         *,
         json: bool = False,
         model: str | None = None,
+        seconds: float | None = None,
     ) -> Any:
         asked = messages[-1]["content"]
         batch = _block(asked, "任务")

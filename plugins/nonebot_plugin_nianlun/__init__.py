@@ -31,11 +31,73 @@ from .capture.listening import listen
 from .chat.triggers import ReplyGate
 from .commands.matcher import register
 from .config import Config, explain
-from .errors import NianlunError
+from .errors import (
+    MemoryNotFound,
+    MemoryRequestError,
+    NianlunError,
+    NotRecorded,
+    PromptTooSmall,
+    SpeakerError,
+)
+from .interface.diary import Diary, DiaryEntry, handle_diary_tool, memorize
+from .interface.facts import FactEntry, Facts
+from .interface.long_term import LongTermMemory
+from .interface.memory_store import MemoryStore
+from .interface.stored import MemoryPage, SpeakerInfo, SpeakerList, StoredMemory, StoreResult
 from .lifecycle import Nianlun
-from .types import ChatKey
+from .memory.diary import (
+    DIARY_PROMPT,
+    DIARY_PROMPT_ZH,
+    DIARY_TOOL_DESCRIPTION,
+    diary_tool,
+    parse_entries,
+)
+from .memory.prompt_builder import SystemPromptBuilder
+from .memory.search import Recalled, RecallResult
+from .memory.short_term import ShortTermMemory
+from .memory.time_words import TimeRange, parse_time_range
+from .memory.tokenizers import counter_for
+from .memory.tokens import estimate_tokens
+from .types import ME, ChatKey
 
-__all__ = ["ChatKey", "__plugin_meta__", "nianlun"]
+__all__ = [
+    "DIARY_PROMPT",
+    "DIARY_PROMPT_ZH",
+    "DIARY_TOOL_DESCRIPTION",
+    "ME",
+    "ChatKey",
+    "Diary",
+    "DiaryEntry",
+    "FactEntry",
+    "Facts",
+    "LongTermMemory",
+    "MemoryNotFound",
+    "MemoryPage",
+    "MemoryRequestError",
+    "MemoryStore",
+    "NianlunError",
+    "NotRecorded",
+    "PromptTooSmall",
+    "RecallResult",
+    "Recalled",
+    "ShortTermMemory",
+    "SpeakerError",
+    "SpeakerInfo",
+    "SpeakerList",
+    "StoreResult",
+    "StoredMemory",
+    "SystemPromptBuilder",
+    "TimeRange",
+    "__plugin_meta__",
+    "counter_for",
+    "diary_tool",
+    "estimate_tokens",
+    "handle_diary_tool",
+    "memorize",
+    "nianlun",
+    "parse_entries",
+    "parse_time_range",
+]
 
 __plugin_meta__ = PluginMetadata(
     name="年轮",
@@ -66,11 +128,16 @@ OWED_EVERY_SECONDS = 30
 async def _start() -> None:
     await nianlun.open()
     nianlun.recorder.start()
+    nianlun.start_ticking(OWED_EVERY_SECONDS)
+    # On time to the second; what it misses, the ticking does.
+    at = nianlun.calendar.local(nianlun.jobs.next_rollup())
     scheduler.add_job(
         nianlun.tick,
-        "interval",
-        id="nianlun-owed",
-        seconds=OWED_EVERY_SECONDS,
+        "cron",
+        id="nianlun-rollup",
+        hour=at.hour,
+        minute=at.minute,
+        second=at.second,
         misfire_grace_time=None,
         coalesce=True,
         max_instances=1,
@@ -94,8 +161,8 @@ async def _disconnected(bot: OneBot) -> None:
 
 @driver.on_shutdown
 async def _stop() -> None:
-    if scheduler.get_job("nianlun-owed"):
-        scheduler.remove_job("nianlun-owed")
+    if scheduler.get_job("nianlun-rollup"):
+        scheduler.remove_job("nianlun-rollup")
     await nianlun.close()
 
 
@@ -120,7 +187,9 @@ async def _record_sent(
 register(nianlun, nianlun.character)
 
 _replies = on_message(priority=1, block=False)
-_replies.permission = ReplyGate(driver.config.command_start)
+_replies.permission = ReplyGate(
+    driver.config.command_start, joins_in=nianlun.replier.attention.chimes
+)
 
 
 @_replies.handle()

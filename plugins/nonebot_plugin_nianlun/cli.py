@@ -24,12 +24,13 @@ from .config import Config
 from .demo.tour import FOLDER, Tour
 from .errors import ConfigError, NianlunError
 from .imports import formats, places
-from .imports.progress import ProgressLine
+from .imports.progress import Progress, ProgressLine
 from .imports.report import describe
 from .imports.run import ImportOptions, import_file
 from .lifecycle import Nianlun
 from .memory.render import one_line
-from .store import chats
+from .store import chats, reindexing
+from .store.endpoints import Endpoints
 from .store.export import lines
 
 Command = Callable[[Nianlun, argparse.Namespace], Awaitable[int]]
@@ -114,6 +115,10 @@ def _parser() -> argparse.ArgumentParser:
     recall.add_argument("chat", help="会话")
     recall.add_argument("text", help="那句话")
     recall.set_defaults(command=_recall)
+
+    reindex = verbs.add_parser("reindex", help="重新建立检索，平时用不着")
+    reindex.add_argument("--chat", help="只为这个会话")
+    reindex.set_defaults(command=_reindex)
 
     doctor = verbs.add_parser("doctor", help="检查数据库和每个会话的健康")
     doctor.add_argument("--json", action="store_true", help="输出 JSON")
@@ -260,11 +265,34 @@ async def _recall(nianlun: Nianlun, arguments: argparse.Namespace) -> int:
     return 0
 
 
+async def _reindex(nianlun: Nianlun, arguments: argparse.Namespace) -> int:
+    rows = await chats.everyone()
+    if arguments.chat is not None:
+        chat = await chats.resolve(arguments.chat)
+        rows = [row for row in rows if chats.key_of(row) == chat]
+    total = sum(row.last_seq for row in rows)
+    progress = ProgressLine(sys.stderr, time.monotonic)
+    done = 0
+
+    def told(count: int) -> None:
+        nonlocal done
+        done = count
+        progress(Progress("index", min(count, total), total, count))
+
+    try:
+        await reindexing.rebuild(nianlun.path, [row.id for row in rows], told)
+    finally:
+        progress.end()
+    _say(f"检索已经重新建好：{len(rows)} 个会话，{done} 条。")
+    return 0
+
+
 async def _doctor(nianlun: Nianlun, arguments: argparse.Namespace) -> int:
     report: dict[str, Any] = {
         "database": str(nianlun.path.resolve()),
         "writer": nianlun.writer.name,
         "model": nianlun.notes_model if nianlun.client else None,
+        "model_trouble": await _model_trouble(nianlun),
         "timezone": nianlun.settings.timezone.key,
         "now": nianlun.clock.now(),
         "next_rollup": nianlun.jobs.next_rollup(),
@@ -279,7 +307,14 @@ async def _doctor(nianlun: Nianlun, arguments: argparse.Namespace) -> int:
         _say(json.dumps(report, ensure_ascii=False, default=_json, indent=2))
     else:
         _print_report(nianlun, report)
-    return 1 if any(chat["last_error"] for chat in report["chats"]) else 0
+    wrong = report["model_trouble"] or any(chat["last_error"] for chat in report["chats"])
+    return 1 if wrong else 0
+
+
+async def _model_trouble(nianlun: Nianlun) -> str | None:
+    """What the running bot found wrong with the model's endpoint, and when."""
+    told = nianlun.client and await Endpoints().trouble(nianlun.client.endpoint)
+    return f"{nianlun.calendar.local(told[1]):%m-%d %H:%M} {told[0]}" if told else None
 
 
 def _json(value: object) -> str:
@@ -300,6 +335,8 @@ def _print_report(nianlun: Nianlun, report: dict[str, Any]) -> None:
 
     _say(f"数据库：{report['database']}（可以读写）")
     _say(f"写手：{'模型 ' + report['model'] if report['model'] else '离线写手，没有设置密钥'}")
+    if report["model_trouble"]:
+        _say(f"  ⚠ {one_line(report['model_trouble'])}")
     _say(f"时区：{report['timezone']}，下一次整理 {local(report['next_rollup'])}")
     if not report["chats"]:
         _say("还没有记录过任何会话。请确认 OneBot 一端已经连上机器人。")

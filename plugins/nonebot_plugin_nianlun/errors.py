@@ -8,18 +8,22 @@ NianlunError
 │   ├── StoreLocked          another process held the write lock for the whole busy timeout
 │   └── Overtaken            what a note was written from has changed meanwhile; nothing is stored
 ├── ChatError            a chat was named that does not exist, or that fits several
+│   └── SpeakerError         so was a person of a chat
 ├── ModelError           the model gave nothing that can be used
 │   ├── ModelUnavailable     network, time limit, rate limit or server error: try later
 │   ├── ModelRefused         the provider refused the content
 │   └── BadAnswer            an answer came, but not one that can be used
+├── MemoryRequestError   a call of the memory interface asks for what cannot be; nothing is changed
+│   └── MemoryNotFound       it names a speaker or a memory that the store does not have
 ├── ImportFileError      a chat export cannot be read; nothing of it is stored
+├── NotRecorded          somebody may not be recorded, or a chat is not: nothing is stored
 ├── NoteRejected         a note breaks a writing rule; the text is meant for the model
 └── PromptTooSmall       the fixed part of a prompt is larger than the whole budget
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from .types import Usage
@@ -57,6 +61,45 @@ class ChatError(NianlunError):
     """A chat was named that does not exist, or that fits several bot accounts."""
 
 
+class SpeakerError(ChatError):
+    """A person was named whom the chat does not know, or by a name that several people share."""
+
+    def __init__(self, message: str, user_ids: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.user_ids = user_ids
+        """Who share the name; empty when nobody has it."""
+
+
+class MemoryRequestError(NianlunError):
+    """A call of the memory interface asks for what cannot be; nothing was changed.
+
+    Programs read these errors, so their texts are English; what to branch on is `status` and
+    `details`, never the text.
+    """
+
+    status: ClassVar[int] = 400
+    """As an HTTP status."""
+    type: ClassVar[str] = "invalid_request_error"
+
+    def __init__(self, message: str, **details: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details = details
+        """The fields that the error is about, such as `speaker` or `speaker_limit`."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The error as it is answered over HTTP."""
+        error = {"type": self.type, "message": self.message, **self.details}
+        return {"type": "error", "error": error}
+
+
+class MemoryNotFound(MemoryRequestError):
+    """It names a speaker or a memory that the store does not have."""
+
+    status = 404
+    type = "not_found_error"
+
+
 class ModelError(NianlunError):
     """The model gave nothing that can be used."""
 
@@ -78,6 +121,10 @@ class BadAnswer(ModelError):
 
 class ImportFileError(NianlunError):
     """A chat export cannot be read; the message says where and why."""
+
+
+class NotRecorded(NianlunError):
+    """What was to be kept is about somebody who may not be recorded; nothing was stored."""
 
 
 class NoteRejected(NianlunError):

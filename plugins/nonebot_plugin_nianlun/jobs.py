@@ -30,7 +30,7 @@ from .memory.rollups import RollupPolicy
 from .memory.skill import SkillSession
 from .memory.upkeep import Upkeep
 from .memory.windows import DAY_END_GRACE, WindowPolicy
-from .store import chats, memories, messages, notes, usage
+from .store import chats, memories, messages, notes, traces, usage
 from .types import ChatKey, TidyReport
 
 _LEASE = timedelta(minutes=10)
@@ -165,15 +165,17 @@ class Jobs:
         self, chat_id: int, key: ChatKey, *, by_hand: bool, offline: bool = False
     ) -> TidyReport:
         """By hand: also windows that are not due, and after whoever works on the chat now."""
+        erasure = await traces.last_erasure(chat_id)
         try:
             report = await self._work(chat_id, key, by_hand=by_hand, offline=offline)
         except Exception as error:
             # Without a word in the database it would be tried, and paid for, at every tick.
-            await chats.note_failure(chat_id, str(error) or repr(error), self._clock.now())
+            told = str(error) or repr(error)
+            await chats.note_failure(chat_id, told, self._clock.now(), erasure)
             raise
         if report.errors:
             logger.warning(f"{key} 的记忆没有写成，留着下次再写：{report.errors[0]}")
-            await chats.note_failure(chat_id, report.errors[0], self._clock.now())
+            await chats.note_failure(chat_id, report.errors[0], self._clock.now(), erasure)
         elif report != _NOTHING:
             await chats.note_success(chat_id)
         if report.activities or report.memories:
@@ -221,7 +223,8 @@ class Jobs:
             return chat.daily_token_limit
         return self._settings.daily_token_limit
 
-    async def _affordable(self, chat_id: int, key: ChatKey) -> bool:
+    async def affordable(self, chat_id: int, key: ChatKey) -> bool:
+        """Whether a model may still be asked about notes or facts in this logical day."""
         limit = await self.limit_of(key)
         if limit is None:
             return True
@@ -282,8 +285,8 @@ class Jobs:
                 pending_activities=settings.rollup_pending_activities,
                 keep_days=settings.keep_days,
             ),
-            scene=lambda: self._recaller.scene(key, chat_id),
+            scene=lambda text: self._recaller.scene(key, chat_id, text),
             still_ours=lambda: self._claim(chat_id),
             patient=patient,
-            affordable=lambda: self._affordable(chat_id, key),
+            affordable=lambda: self.affordable(chat_id, key),
         )

@@ -23,33 +23,37 @@ from .capture.presence import Presence
 from .capture.recorder import Recorder
 from .chat.delivery import sending
 from .chat.recall import Recaller
-from .chat.reply import Replier
+from .chat.reply import new_replier
+from .chat_status import chat_status
 from .clock import Clock, SystemClock
 from .commands.gate import CommandWords
 from .config import Config
+from .embedding import Embedding
 from .errors import ChatError
 from .jobs import Jobs
-from .llm.client import ModelClient
-from .llm.model_writer import ModelWriter
-from .llm.offline_writer import OfflineWriter
-from .llm.tool_writer import ToolWriter
+from .llm.writers import new_client, new_writer
 from .memory.calendar import Calendar
 from .memory.invariants import Inspection
 from .memory.protocols import NoteWriter
+from .memory.search import RecallResult
 from .memory.skill import SkillSession
+from .outcomes import Outcomes
+from .recalling import Recalling
 from .store import (
     chats,
     database,
     exclusions,
     forgetting,
-    gaps,
-    health,
     invariants,
     memories,
     speakers,
     usage,
 )
+from .store.endpoints import Endpoints
+from .store.reindexing import Reindexing
+from .store.search import SearchReader
 from .store.traces import Traces
+from .turn_memory import turn_memory
 from .types import (
     ME,
     Activity,
@@ -91,29 +95,36 @@ class Nianlun:
             self.clock, self.recorder, self.character, self.hears, self._is_command
         )
         self.presence = Presence(self.clock, self.recorder, self.catching_up)
-        self.recaller = Recaller(settings, self.character, self.clock, self.calendar)
+        self.searching = SearchReader(self.path, self.calendar)
+        self.embedding = Embedding(config, self.path, self.clock, self.calendar, self.hears)
+        self.recalling = Recalling(
+            self.searching, self.character, self.clock, self.calendar, self.embedding
+        )
+        self.recaller = Recaller(
+            settings, self.character, self.clock, self.calendar, self.recalling
+        )
         self.recaller.check()
         self.notes_model = settings.notes_model or settings.model
-        self.client = _client(config)
+        self.client = new_client(config, self.clock, Endpoints())
         self.writer = self._new_writer()
         self.jobs = Jobs(
             settings, self.clock, self.calendar, self._new_writer, self.recaller, self.hears
         )
-        self.replier = Replier(self.client, self.recorder, self.recaller, self.clock, self.calendar)
+        self.outcomes = Outcomes(self.clock)
+        self.turns = turn_memory(self)
+        self.replier = new_replier(self)
         self.traces = Traces(self.path)
+        self.reindexing = Reindexing(self.path)
         self._guard: asyncio.Task[None] | None = None
+        self._ticking: asyncio.Task[None] | None = None
         self._said_at: dict[int, datetime] = {}
         self._file: tuple[int, int] | None = None
-        self._lost: str | None = None
+        self.lost: str | None = None
 
     def _new_writer(self) -> NoteWriter:
-        if self.client is None:
-            return OfflineWriter(self.calendar)
-        if self.settings.notes_tools:
-            return ToolWriter(
-                self.client, self.calendar, self._count_notes, self._taken_back, self.notes_model
-            )
-        return ModelWriter(self.client, self.calendar, self._count_notes, self.notes_model)
+        return new_writer(
+            self.settings, self.client, self.calendar, self.count_notes, self._taken_back
+        )
 
     async def check(self) -> None:
         """See that the database can serve, and bring it to this version. Raises StoreError."""
@@ -125,28 +136,53 @@ class Nianlun:
         await database.open_store(self.path)
         self._file = database.identity(self.path)
         self.traces.start()
+        self.reindexing.start()
         self.traces.soon()
         self._guard = asyncio.create_task(self._close_at_the_end(), name="nianlun-guard")
         # Let it reach its wait: a task that is cancelled before its first step runs no finally.
         await asyncio.sleep(0)
 
+    def start_ticking(self, every: float) -> None:
+        """Tick each so many seconds until the end."""
+        self._ticking = asyncio.create_task(self._tick_on(every), name="nianlun-ticking")
+
+    async def _tick_on(self, every: float) -> None:
+        """Not a job of APScheduler: it takes the next run from the time of day, and where the
+        clock is put back by hours it would rest until the old time is reached again."""
+        while True:
+            await asyncio.sleep(every)
+            try:
+                await self.tick()
+            except Exception as error:
+                logger.opt(exception=error).error("查看该做什么时出了意外，稍后再试")
+
     async def tick(self) -> None:
-        """What the clock calls: see that the database is still there, and do what is owed."""
-        self._lost = None
+        """See that the database is still there, and do what is owed."""
+        self.lost = None
         if database.identity(self.path) != self._file:
-            self._lost = f"数据库文件 {self.path} 被移走或换掉了，现在记的都会丢失：请重启机器人"
-            logger.error(self._lost)
+            self.lost = f"数据库文件 {self.path} 被移走或换掉了，现在记的都会丢失：请重启机器人"
+            logger.error(self.lost)
         await self.presence.keep()
+        self.embedding.soon()
         self.jobs.soon()
         self.traces.soon()
 
     async def close(self) -> None:
         """End what runs, store what is waiting, close the database."""
+        if self._ticking is not None:
+            self._ticking.cancel()
+            await asyncio.gather(self._ticking, return_exceptions=True)
+            self._ticking = None
         await self.jobs.stop()
         await self.catching_up.stop()
+        if self.turns is not None:
+            await self.turns.stop()
         await self.recorder.stop()
         await self.presence.stop()
+        await self.reindexing.stop()
         await self.traces.stop()
+        await self.embedding.stop()
+        await self.searching.close()
         if self.client is not None:
             await self.client.close()
         if self._guard is not None:
@@ -186,6 +222,7 @@ class Nianlun:
             if notice is not None:
                 self.recorder.accept(notice)
                 self.traces.soon()
+            self.replier.noticed(event, bot.self_id)
         elif kind in ("message", "message_sent"):
             message = incoming(event, self_id=bot.self_id, now=now)
             if message is None or not self.hears(message.chat):
@@ -193,6 +230,7 @@ class Nianlun:
             if message.user_id != ME and self._is_command(message):
                 message = replace(message, skipped="command")
             self.recorder.accept(message)
+            self.replier.heard(message)
 
     def _is_command(self, message: Incoming) -> bool:
         return self._commands.in_segments(message.segments, message.chat.self_id)
@@ -235,34 +273,7 @@ class Nianlun:
         """How the chat's memory is doing. Raises ChatError when nothing was recorded there."""
         if self.recorder.waiting and not self.recorder.trouble:
             await self.recorder.flush()
-        chat_id = await self._known(chat)
-        counts = await health.counts(chat_id)
-        today = self.calendar.day_of(self.clock.now()).isoformat()
-        trouble = self._lost or self.recorder.trouble or self.replier.trouble
-        limit = await self.jobs.limit_of(chat)
-        tokens = await usage.tokens(chat_id, today, replies=False)
-        spent = limit is not None and tokens >= limit and self.writer.name == "model"
-        return ChatStatus(
-            messages=counts.messages,
-            pending=counts.pending,
-            skipped=counts.skipped,
-            activities=counts.activities,
-            days=counts.days,
-            months=counts.months,
-            years=counts.years,
-            last_note_at=counts.last_note_at,
-            last_rollup_at=counts.last_rollup_at,
-            last_error=trouble or (counts.last_error if counts.failures else None),
-            last_error_at=self.clock.now() if trouble else counts.last_error_at,
-            next_rollup_at=self.jobs.next_rollup(),
-            gaps=counts.gaps,
-            last_gap=await gaps.newest(chat_id),
-            tokens_today=tokens,
-            writer="offline" if spent else self.writer.name,
-            paused=counts.paused,
-            token_limit=limit,
-            limit_reached=spent,
-        )
+        return await chat_status(self, chat, await self._known(chat))
 
     async def memory(self, chat: ChatKey, kind: MemoryKind, period: str) -> Memory | None:
         chat_id = await chats.find(chat)
@@ -285,10 +296,43 @@ class Nianlun:
         nobody else works on the chat, so `tidy` must not be called inside. Raises ChatError
         when nothing was recorded there.
         """
+        async with self.jobs.skill(await self._settled(chat), chat) as session:
+            yield session
+
+    async def recall(
+        self,
+        chat: ChatKey,
+        text: str,
+        *,
+        limit: int = 10,
+        budget_tokens: int = 800,
+        speaker: str | None = None,
+        time_range: tuple[datetime, datetime] | None = None,
+        asker: str | None = None,
+    ) -> RecallResult:
+        """What a text brings up in one chat, best first, with no model call.
+
+        `limit` counts hits; facts that they link to come with them. `budget_tokens` bounds the
+        estimated size of the whole text. `speaker`: only what this one said, by number, by any
+        name they have had, or `me`. `time_range`: only from the first moment until before the
+        second, in place of the time that the text itself names. `asker`: the user id of whoever
+        asks, whom 我 stands for. A chat without any record has nothing to recall. Raises
+        ChatError when nobody or several people of the chat are called `speaker`, and StoreError.
+        """
         if self.recorder.waiting:
             await self.recorder.flush()
-        async with self.jobs.skill(await self._known(chat), chat) as session:
-            yield session
+        chat_id = await chats.find(chat)
+        if chat_id is None:
+            return RecallResult()
+        return await self.recalling.recall(
+            chat_id,
+            text,
+            limit=limit,
+            budget_tokens=budget_tokens,
+            speaker=None if speaker is None else await speakers.resolve(chat_id, speaker),
+            time_range=time_range,
+            asker=asker,
+        )
 
     async def tidy(self, chat: ChatKey) -> TidyReport:
         if self.recorder.waiting:
@@ -296,9 +340,7 @@ class Nianlun:
         return (await self.jobs.tidy([chat])).get(chat, TidyReport())
 
     async def inspect(self, chat: ChatKey) -> Inspection:
-        if self.recorder.waiting:
-            await self.recorder.flush()
-        chat_id = await self._known(chat)
+        chat_id = await self._settled(chat)
         return await invariants.check(self.path, chat_id, self.calendar, self.clock.now())
 
     async def opt_out(self, chat: ChatKey, user_id: str, at: datetime) -> bool:
@@ -331,7 +373,7 @@ class Nianlun:
     async def _taken_back(self, chat: ChatKey) -> bool:
         return bool(await memories.stale_activities(await self._known(chat)))
 
-    async def _count_notes(self, chat: ChatKey, purpose: str, cost: Usage, ok: bool) -> None:
+    async def count_notes(self, chat: ChatKey, purpose: str, cost: Usage, ok: bool) -> None:
         chat_id = await self._known(chat)
         date = self.calendar.day_of(self.clock.now()).isoformat()
         await usage.count(chat_id, date, purpose, self.notes_model, cost, ok)
@@ -354,14 +396,3 @@ class Nianlun:
     def announce(self, host: str, port: int) -> None:
         for line in self.describe(host, port):
             logger.success(line)
-
-
-def _client(config: Config) -> ModelClient | None:
-    if not config.openai_api_key:
-        return None
-    return ModelClient(
-        api_key=config.openai_api_key,
-        base_url=config.openai_base_url,
-        model=config.nianlun.model,
-        extra_body=config.nianlun.extra_body,
-    )

@@ -10,16 +10,18 @@ from typing import Any, TypeAlias
 
 from nonebot import get_driver
 import pytest
+from tortoise.queryset import QuerySet
 
 from plugins.nonebot_plugin_nianlun.capture.readable import readable
 from plugins.nonebot_plugin_nianlun.commands.views import status_view
 from plugins.nonebot_plugin_nianlun.config import Config, Settings
 from plugins.nonebot_plugin_nianlun.errors import ChatError
 from plugins.nonebot_plugin_nianlun.lifecycle import Nianlun
-from plugins.nonebot_plugin_nianlun.store import chats, recording, usage
+from plugins.nonebot_plugin_nianlun.memory.upkeep import Upkeep
+from plugins.nonebot_plugin_nianlun.store import chats, recording, traces, usage
 from plugins.nonebot_plugin_nianlun.store.models import Activity, Chat, Lease, Memory, UsageCount
-from plugins.nonebot_plugin_nianlun.types import ChatKey, Incoming, Usage
-from tests.support.model_server import ModelServer, completion
+from plugins.nonebot_plugin_nianlun.types import ChatKey, Incoming, TidyReport, Usage
+from tests.support.model_server import ModelServer, Reply, completion, helpful
 from tests.support.scripted_writer import SetClock
 
 GROUP = ChatKey("10001", "group", "123")
@@ -137,6 +139,25 @@ async def test_failures_count(opened: Opener, model: ModelServer) -> None:
     assert len(model.requests) == 3
 
 
+async def test_the_limit_holds_where_the_endpoint_counts_nothing(
+    opened: Opener, model: ModelServer
+) -> None:
+    nianlun = await opened(daily_token_limit=200)
+    respond = helpful()
+
+    def uncounted(body: dict[str, Any]) -> Reply:
+        reply = respond(body)
+        assert isinstance(reply, str)
+        return completion(reply) | {"usage": None}
+
+    model.script(uncounted)
+    await talk(40)
+    await nianlun.tidy(GROUP)
+    assert await writers() == ["model", "offline", "offline", "offline"]
+    assert len(model.requests) == 1
+    assert (await nianlun.status(GROUP)).limit_reached
+
+
 async def test_notes_by_tool_calls(opened: Opener, model: ModelServer, clock: SetClock) -> None:
     nianlun = await opened(notes_tools=True)
     await talk(20)
@@ -170,3 +191,63 @@ async def test_the_skill_from_python(opened: Opener, model: ModelServer) -> None
         assert "第11句" in (await session.call(GET))["prompt"]
     assert [row.text for row in await Activity.all()] == ["中午大家说了十句话。（关键消息：[1]）"]
     assert model.requests == []
+
+
+async def test_a_clock_that_is_put_back_holds_nothing_up(opened: Opener, clock: SetClock) -> None:
+    nianlun = await opened()
+    nianlun.start_ticking(0.01)
+    await talk(10)
+    await written(Activity.all(), 1)
+    clock.time = NOON - timedelta(hours=5)
+    await talk(10, clock.time - timedelta(minutes=1))
+    await written(Activity.all(), 2)
+    assert await Memory.all().count() == 0
+    clock.time = NOON + timedelta(hours=17)
+    await written(Memory.filter(kind="day", closed=True), 1)
+
+
+async def test_one_look_that_goes_wrong_is_not_the_last(
+    opened: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nianlun = await opened()
+    keep, broken = nianlun.presence.keep, [RuntimeError("broken")]
+
+    async def keep_later() -> None:
+        if broken:
+            raise broken.pop()
+        await keep()
+
+    monkeypatch.setattr(nianlun.presence, "keep", keep_later)
+    await talk(10)
+    nianlun.start_ticking(0.01)
+    await written(Activity.all(), 1)
+    assert broken == []
+    await nianlun.close()
+    assert [task for task in asyncio.all_tasks() if task.get_name() == "nianlun-ticking"] == []
+
+
+async def written(rows: QuerySet[Any], count: int) -> None:
+    """Wait until there are so many of them."""
+    for _ in range(1000):
+        if await rows.count() >= count:
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError(f"not {count} of {rows.sql()}")
+
+
+async def test_a_failure_does_not_tell_what_was_forgotten_meanwhile(
+    opened: Opener, clock: SetClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nianlun = await opened()
+    await talk(10)
+    clock.time = NOON + timedelta(minutes=5)
+
+    async def fail(upkeep: Upkeep, chat_id: int, *, everything: bool = False) -> TidyReport:
+        await nianlun.forget(GROUP, "20001", clock.now())
+        return TidyReport(errors=("模型写了：第3句",))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Upkeep, "run", fail)
+        await nianlun.tidy(GROUP)
+    chat = await Chat.get(peer_id="123")
+    assert (chat.failures, chat.last_error) == (1, traces.REPLACED)

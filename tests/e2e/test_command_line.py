@@ -106,3 +106,12 @@ async def test_rollup_then_recall(talk: BotProcess) -> None:
     shown = await talk.cli_ok("recall", CHAT, "爬山是哪天")
     assert "爬山" in shown
     assert "token" in shown
+
+
+async def test_the_search_index_is_built_anew_beside_the_bot(talk: BotProcess) -> None:
+    said = await talk.cli_ok("reindex", "--chat", CHAT)
+    assert "1 个会话，3 条" in said
+    assert "个会话" in await talk.cli_ok("reindex")
+    failed = await talk.cli("reindex", "--chat", "group:987654")
+    assert failed.returncode == 1
+    check_failure(failed)

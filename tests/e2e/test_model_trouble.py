@@ -8,6 +8,7 @@ import sqlite3
 
 import pytest
 
+from plugins.nonebot_plugin_nianlun.llm.breaker import FAILURES
 from tests.e2e.checks import (
     asked,
     calls_for_notes,
@@ -73,6 +74,26 @@ async def test_trouble_is_kept_from_the_memory(
         rows = await bot.export("group:1")
         check_cover(rows)
         assert {row["writer"] for row in of_type(rows, "activity")} == {"model"}
+
+
+async def test_an_endpoint_that_is_down_is_left_alone_and_said_to_be(
+    new_bot: BotMaker, model: ModelServer
+) -> None:
+    model.script(lambda _: (401, {}, "{}"))
+    bot = await new_bot({"NIANLUN__ACTIVITY_MESSAGES": "100"}, model=model).start()
+    async with OneBotClient(bot.port) as client:
+        for group in range(1, 9):
+            await client.group_message([mention(client.self_id), text(" 在吗")], group_id=group)
+            # An excuse at once, whether the endpoint is asked or not.
+            assert "走神" in (await client.wait_for_send(group)).text
+        assert len(model.requests) == FAILURES
+        await client.group_message("/记忆 状态", role="owner", group_id=8)
+        answer = await client.wait_for_send(8)
+        assert f"连续失败 {FAILURES} 次" in answer.text
+    doctor = await bot.cli("doctor")
+    assert doctor.returncode == 1
+    assert f"连续失败 {FAILURES} 次" in doctor.stdout
+    assert len(model.requests) == FAILURES
 
 
 async def test_a_kill_while_the_model_writes_loses_nothing(

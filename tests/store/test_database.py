@@ -36,6 +36,7 @@ from pathlib import Path
 from nianlun.store import database
 asyncio.run(database.prepare(Path(sys.argv[1])))
 """
+KNOWN = database._known_migrations()
 ADD_CHAT = (
     "INSERT INTO nianlun_chat (self_id, kind, peer_id, created_at)"
     " VALUES ('1', 'group', '2', '2026-11-29 00:00:00+00:00')"
@@ -122,7 +123,8 @@ async def test_a_fresh_file_is_created_with_its_folder(tmp_path: Path) -> None:
     path = tmp_path / "new" / "folder" / "nianlun.db"
     await database.prepare(path)
     tables = {name for (name,) in query(path, "SELECT name FROM sqlite_master")}
-    assert {"nianlun_message", "nianlun_memory", "nianlun_message_pending"} <= tables
+    wanted = {"nianlun_message", "nianlun_memory", "nianlun_message_pending", "nianlun_search"}
+    assert wanted <= tables
     assert backups_beside(path) == []
 
 
@@ -133,7 +135,7 @@ async def test_preparing_twice_changes_nothing(copied: Path) -> None:
     await database.prepare(copied)
     assert query(copied, "SELECT sql FROM sqlite_master ORDER BY name") == before
     assert query(copied, "SELECT count(*) FROM nianlun_chat") == [(1,)]
-    assert len(query(copied, "SELECT name FROM tortoise_migrations")) == 1
+    assert len(query(copied, "SELECT name FROM tortoise_migrations")) == len(KNOWN)
     assert backups_beside(copied) == []
 
 
@@ -144,7 +146,7 @@ def test_several_processes_prepare_one_file_at_once(tmp_path: Path) -> None:
         processes = [start(tmp_path, PREPARE, path) for _ in range(4)]
         results = [finish(process) for process in processes]
         assert [status for status, _, _ in results] == [0] * 4, results
-        assert len(query(path, "SELECT name FROM tortoise_migrations")) == 1
+        assert len(query(path, "SELECT name FROM tortoise_migrations")) == len(KNOWN)
         assert query(path, "PRAGMA integrity_check") == [("ok",)]
 
 
@@ -204,7 +206,7 @@ async def test_a_reader_who_comes_before_the_migrations_is_no_endless_wait(
     monkeypatch.setattr(database, "migrate", read_meanwhile)
     await database.prepare(path)
     assert query(path, "PRAGMA journal_mode") == [("wal",)]
-    assert len(query(path, "SELECT name FROM tortoise_migrations")) == 1
+    assert len(query(path, "SELECT name FROM tortoise_migrations")) == len(KNOWN)
 
 
 async def test_a_newer_database_is_left_alone(copied: Path) -> None:
@@ -222,18 +224,18 @@ async def test_a_migration_that_landed_without_its_record_is_recovered(copied: P
     query(copied, ADD_CHAT)
     query(copied, "DELETE FROM tortoise_migrations")
     await database.prepare(copied)
-    assert query(copied, "SELECT app, name FROM tortoise_migrations") == [
-        ("nianlun", "0001_initial")
-    ]
+    recorded = query(copied, "SELECT app, name FROM tortoise_migrations")
+    assert recorded == [("nianlun", name) for name in KNOWN]
     assert query(copied, "SELECT peer_id FROM nianlun_chat") == [("2",)]
 
 
-SECOND = """
+NEXT = "9000_mood"
+ADD_MOOD = f"""
 from tortoise import fields, migrations
 from tortoise.migrations import operations as ops
 
 class Migration(migrations.Migration):
-    dependencies = [("nianlun", "0001_initial")]
+    dependencies = [("nianlun", "{KNOWN[-1]}")]
     operations = [ops.AddField(model_name="Chat", name="mood", field=fields.TextField(null=True))]
 """
 
@@ -243,34 +245,34 @@ def test_an_older_database_is_backed_up_and_migrated(
     copied: Path, tmp_path: Path, landed: bool
 ) -> None:
     package = put_package(tmp_path)
-    (package / "store" / "migrations" / "0002_mood.py").write_text(SECOND, "utf-8")
+    (package / "store" / "migrations" / f"{NEXT}.py").write_text(ADD_MOOD, "utf-8")
     query(copied, ADD_CHAT)
     if landed:
         query(copied, "ALTER TABLE nianlun_chat ADD COLUMN mood TEXT")
     assert finish(start(tmp_path, PREPARE, copied))[0] == 0
     assert query(copied, "SELECT peer_id, mood FROM nianlun_chat") == [("2", None)]
     names = "SELECT name FROM tortoise_migrations ORDER BY name"
-    assert query(copied, names) == [("0001_initial",), ("0002_mood",)]
+    assert query(copied, names) == [(name,) for name in (*KNOWN, NEXT)]
     backups = backups_beside(copied)
     if landed:
         assert backups == []
         return
     (backup,) = backups
-    assert backup.name.endswith("-before-0002_mood.db")
-    assert query(backup, names) == [("0001_initial",)]
+    assert backup.name.endswith(f"-before-{NEXT}.db")
+    assert query(backup, names) == [(name,) for name in KNOWN]
     assert query(backup, "SELECT peer_id FROM nianlun_chat") == [("2",)]
 
 
 def test_a_migration_that_fails_leaves_the_older_database(copied: Path, tmp_path: Path) -> None:
     package = put_package(tmp_path)
-    (package / "store" / "migrations" / "0002_mood.py").write_text(
-        SECOND.replace("operations = [", 'operations = [ops.RunSQL("SELECT nonsense"), '), "utf-8"
+    (package / "store" / "migrations" / f"{NEXT}.py").write_text(
+        ADD_MOOD.replace("operations = [", 'operations = [ops.RunSQL("SELECT nonsense"), '), "utf-8"
     )
     query(copied, ADD_CHAT)
     status, _, complaints = finish(start(tmp_path, PREPARE, copied))
     assert status == 1
     assert "StoreUnavailable" in complaints.splitlines()[-1]
-    assert query(copied, "SELECT name FROM tortoise_migrations") == [("0001_initial",)]
+    assert query(copied, "SELECT name FROM tortoise_migrations") == [(name,) for name in KNOWN]
     assert query(copied, "SELECT peer_id FROM nianlun_chat") == [("2",)]
 
 
@@ -281,13 +283,13 @@ def test_only_the_newest_backups_are_kept(copied: Path, tmp_path: Path) -> None:
     for year in range(2020, 2025):
         (folder / f"{year}0101T000000-before-0001_initial.db").touch()
     (folder / "my own.db").touch()
-    (package / "store" / "migrations" / "0002_mood.py").write_text(SECOND, "utf-8")
+    (package / "store" / "migrations" / f"{NEXT}.py").write_text(ADD_MOOD, "utf-8")
     assert finish(start(tmp_path, PREPARE, copied))[0] == 0
     kept = sorted(file.name for file in folder.iterdir())
     assert len(kept) == 4
     assert kept[0].startswith("2023")
     assert kept[1].startswith("2024")
-    assert kept[2].endswith("before-0002_mood.db")
+    assert kept[2].endswith(f"before-{NEXT}.db")
     assert kept[3] == "my own.db"
 
 
@@ -309,9 +311,9 @@ Shape = dict[str, tuple[set[tuple[Any, ...]], set[tuple[Any, ...]], set[tuple[An
 
 
 def shape(path: Path) -> Shape:
-    """Columns, indexes without their names, and foreign keys of each of our tables."""
-    tables = query(path, "SELECT name FROM sqlite_master WHERE name LIKE 'nianlun%' AND type = ?",
-                   "table")  # fmt: skip
+    """Columns, indexes without their names, and foreign keys of each of the models' tables."""
+    named = "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'nianlun%'"
+    tables = query(path, f"{named} AND name NOT LIKE 'nianlun_search%'")
     found: Shape = {}
     for (table,) in tables:
         columns = {
@@ -502,3 +504,15 @@ def test_a_file_that_is_moved_or_replaced_is_another(copied: Path, tmp_path: Pat
     assert database.identity(copied) is None
     shutil.copy(moved, copied)
     assert database.identity(copied) not in (None, known)
+
+
+async def test_an_sqlite_without_full_text_search_is_said(
+    copied: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def connect(*arguments: Any) -> Any:
+        raise sqlite3.OperationalError("no such module: fts5")
+
+    monkeypatch.setattr(database, "connect", connect)
+    with pytest.raises(StoreUnavailable, match="FTS5") as caught:
+        await database.prepare(copied)
+    assert len(str(caught.value).splitlines()) == 1

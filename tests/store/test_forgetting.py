@@ -15,6 +15,7 @@ from plugins.nonebot_plugin_nianlun.capture.readable import readable
 from plugins.nonebot_plugin_nianlun.chat.recall import Recaller
 from plugins.nonebot_plugin_nianlun.config import Settings
 from plugins.nonebot_plugin_nianlun.errors import StoreError
+from plugins.nonebot_plugin_nianlun.recalling import Recalling
 from plugins.nonebot_plugin_nianlun.store import (
     chats,
     database,
@@ -38,6 +39,7 @@ from plugins.nonebot_plugin_nianlun.store.models import (
     SpeakerName,
 )
 from plugins.nonebot_plugin_nianlun.store.models import Message as Row
+from plugins.nonebot_plugin_nianlun.store.search import SearchReader
 from plugins.nonebot_plugin_nianlun.store.traces import Traces
 from plugins.nonebot_plugin_nianlun.types import (
     ME,
@@ -96,10 +98,15 @@ def files_with(world: World, text: str) -> set[str]:
 
 async def prompt(world: World) -> str:
     """All that a reply would be shown now."""
-    recaller = Recaller(Settings(), "小忆", world.clock, CALENDAR)
-    return repr((await recaller.prompt(GROUP)).messages) + repr(
-        await recaller.scene(GROUP, world.chat_id)
-    )
+    reader = SearchReader(world.file, CALENDAR)
+    recalling = Recalling(reader, "小忆", world.clock, CALENDAR)
+    recaller = Recaller(Settings(), "小忆", world.clock, CALENDAR, recalling)
+    try:
+        return repr((await recaller.prompt(GROUP)).messages) + repr(
+            await recaller.scene(GROUP, world.chat_id, "暗号")
+        )
+    finally:
+        await reader.close()
 
 
 async def plant(world: World) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 import json
 from pathlib import Path
@@ -10,13 +10,14 @@ import random
 from typing import Any
 
 import pytest
+from tortoise.connection import get_connection
 
 from plugins.nonebot_plugin_nianlun import nianlun
 from plugins.nonebot_plugin_nianlun.capture.readable import readable
 from plugins.nonebot_plugin_nianlun.imports.places import target
 from plugins.nonebot_plugin_nianlun.imports.report import ImportReport
 from plugins.nonebot_plugin_nianlun.imports.run import ImportOptions, import_file
-from plugins.nonebot_plugin_nianlun.store import chats, facts, recording
+from plugins.nonebot_plugin_nianlun.store import chats, facts, forgetting, invariants, recording
 from plugins.nonebot_plugin_nianlun.store.export import lines
 from plugins.nonebot_plugin_nianlun.store.models import (
     Activity,
@@ -454,3 +455,137 @@ async def test_nobody_has_said_anything_in_the_future_yet(tmp_path: Path) -> Non
     report = await bring(write(tmp_path / "odd.jsonl", rows))
     assert report.new == 2
     assert [one.line for one in report.unreadable] == [4]
+
+
+MOMENT: Json = {
+    "type": "activity",
+    "from_seq": None,
+    "to_seq": None,
+    "origin": "tool",
+    "writer": "model",
+    "key_messages": [],
+}
+
+
+async def whole_database() -> str:
+    """Everything in every table, as text."""
+    connection = get_connection("default")
+    tables = await connection.execute_query_dict(
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0"
+    )
+    rows = [
+        await connection.execute_query_dict(f'SELECT * FROM "{table["name"]}"') for table in tables
+    ]
+    return repr([[list(row.values()) for row in table] for table in rows])
+
+
+@pytest.mark.parametrize("owner", ["20001", "20002"])
+async def test_moments_of_somebody_who_was_forgotten_do_not_come_back(
+    tmp_path: Path, owner: str
+) -> None:
+    await talk(days=2)
+    await nianlun.jobs.tidy([GROUP])
+    rows = await exported()
+    day = of(rows, "day")[0]
+    stamp = (NOW - timedelta(days=1)).isoformat()
+    number = max(row["id"] for row in of(rows, "activity"))
+    told = {"date": day["date"], "time": stamp, "written_at": stamp}
+    moments = [
+        {**MOMENT, **told, "id": number + 1, "owner": owner, "text": "小鹿说过QIUQIANCAO"},
+        {**MOMENT, **told, "id": number + 2, "owner": None, "text": "我自己的YUEGUANGSHI"},
+    ]
+    day["sources"] += [number + 1, number + 2]
+    day["text"] += "还有QIUQIANCAO和YUEGUANGSHI"
+    day["versions"] = []
+    position = rows.index(of(rows, "activity")[-1]) + 1
+    file = write(tmp_path / "old.jsonl", [*rows[:position], *moments, *rows[position:]])
+    for chat in (GROUP, OTHER):
+        await talk(days=0, chat=chat, seed=3)
+        chat_id = await chats.find(chat)
+        assert chat_id is not None
+        await forgetting.forget(chat_id, "20001", NOW)
+    kept = owner != "20001"
+    for chat in (GROUP, OTHER, OTHER):
+        report = await bring(file, chat)
+        assert report.left_out == 0
+        assert ("QIUQIANCAO" in await whole_database()) is kept
+        assert "YUEGUANGSHI" in await whole_database()
+        await nianlun.jobs.tidy([chat])
+        assert ("QIUQIANCAO" in await whole_database()) is kept
+    numbers = [row["id"] for row in of(await exported(OTHER), "activity")]
+    assert len(numbers) == len(set(numbers))
+
+
+def without_words(row: Json) -> None:
+    row |= {"text": "", "segments": []}
+
+
+def with_words(row: Json) -> None:
+    pass
+
+
+@pytest.mark.parametrize("left", [without_words, with_words])
+@pytest.mark.parametrize("by", ["window", "key messages", "text", "moment"])
+async def test_what_a_file_itself_calls_withdrawn_is_not_told_by_its_notes(
+    tmp_path: Path, left: Callable[[Json], None], by: str
+) -> None:
+    await talk(days=3)
+    await nianlun.jobs.tidy([GROUP])
+    rows = await exported()
+    note, other, *_, last = of(rows, "activity")
+    said = next(row for row in of(rows, "message") if row["seq"] == note["from_seq"])
+    said["withdrawn"] = True
+    left(said)
+    told = note if by in ("window", "moment") else other
+    day = next(row for row in of(rows, "day") if row["date"] == told["date"])
+    if by == "moment":
+        stamp = said["time"]
+        number = last["id"] + 1
+        told = {**MOMENT, "id": number, "date": day["date"], "owner": None}
+        told |= {"time": stamp, "written_at": stamp}
+        day["sources"].append(number)
+        rows.insert(rows.index(last) + 1, told)
+    told["key_messages"] = [said["seq"]] if by in ("key messages", "moment") else []
+    mark = f"（关键消息：[{said['seq']}]）" if by == "text" else ""
+    told["text"] = f"他说了MIYUHUA{mark}"
+    day["text"] = "这天的MIYUHUA"
+    earlier = {"text": "早些的MIYUHUA", "writer": "model", "written_at": day["written_at"]}
+    day["versions"], day["version"] = [{"version": 1, **earlier}], 2
+    for layer in ("month", "year"):
+        for row in of(rows, layer):
+            row["text"] = "后来还记得MIYUHUA"
+    if left is with_words:
+        said["text"] = "MIYUHUA"
+        said["segments"] = [{"type": "text", "data": {"text": "MIYUHUA"}}]
+    file = write(tmp_path / "odd.jsonl", rows)
+    for _ in range(2):
+        report = await bring(file, OTHER)
+        assert report.left_out == 0
+        assert "MIYUHUA" not in await whole_database()
+        await nianlun.jobs.tidy([OTHER])
+        assert "MIYUHUA" not in await whole_database()
+    assert all(row["text"] for row in of(await exported(OTHER), "day"))
+
+
+async def test_a_note_that_was_written_anew_comes_back_as_it_is(
+    tmp_path: Path, database_file: Path
+) -> None:
+    await talk(days=3)
+    await nianlun.jobs.tidy([GROUP])
+    windows: dict[int | None, list[Row]] = {}
+    for row in await Row.filter(activity_id__not_isnull=True).order_by("seq"):
+        windows.setdefault(row.activity_id, []).append(row)
+    some, whole = list(windows.values())[:2]
+    for row in (some[0], some[3], *whole):
+        await withdraw(row.message_id or "")
+    await nianlun.jobs.tidy([GROUP])
+    rows = await exported()
+    assert {row["reason"] for row in of(rows, "skipped")} >= {"withdrawn"}
+    await bring(write(tmp_path / "whole.jsonl", rows), OTHER)
+    assert (await exported(OTHER))[1:] == rows[1:]
+    tidied = (await nianlun.jobs.tidy([OTHER])).get(OTHER)
+    assert tidied is None or (tidied.activities, tidied.memories) == (0, 0)
+    chat_id = await chats.find(OTHER)
+    assert chat_id is not None
+    found = await invariants.check(database_file, chat_id, nianlun.calendar, NOW)
+    assert found.findings == ()

@@ -79,6 +79,26 @@ async def test_a_withdrawn_text_leaves_every_file(world: World) -> None:
     assert files_with(world, SECRET) == set()
 
 
+async def test_a_withdrawn_text_leaves_the_search_index_too(world: World) -> None:
+    """The index takes a term out by a mark beside it, and drops both only where it merges."""
+    words = [f"zqx{letter}kvbw" for letter in "adgjm"]
+    for number, word in enumerate(words):
+        await world.say(f"the password is {word}", local(DAY, 9, number))
+    assert await Traces(world.file).remove()
+    await world.withdraw("2")
+    await world.withdraw("5")
+    with closing(sqlite3.connect(world.file)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        parts = connection.execute("SELECT block FROM nianlun_search_data").fetchall()
+        # Only its end is written out where the term before begins alike.
+        assert any(b"dkvbw" in part for (part,) in parts)
+    assert await Traces(world.file).remove()
+    whole = world.file.read_bytes()
+    for word in words:
+        assert (word[3:].encode() in whole) is (word not in (words[1], words[4]))
+    assert files_with(world, words[1]) == set()
+
+
 async def test_nothing_is_rewritten_where_nothing_was_erased(world: World) -> None:
     await world.talk(3, local(DAY, 9))
     log = world.file.with_name(f"{world.file.name}-wal")

@@ -10,6 +10,7 @@ one that the store refuses; `figures.json` at the end what the database had to d
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime
 import json
@@ -21,6 +22,7 @@ import time
 from typing import Any
 
 from nonebot import get_driver, require
+from nonebot.adapters.onebot.v11 import MessageEvent
 
 require("nonebot_plugin_nianlun")
 
@@ -29,10 +31,11 @@ from tortoise.exceptions import BaseORMException, OperationalError, TransactionM
 
 import plugins.nonebot_plugin_nianlun as package
 from plugins.nonebot_plugin_nianlun import jobs
-from plugins.nonebot_plugin_nianlun.chat import reply
+from plugins.nonebot_plugin_nianlun.chat import chains, reply
+from plugins.nonebot_plugin_nianlun.chat.turns import Turn, Turns
 from plugins.nonebot_plugin_nianlun.clock import SystemClock
 from plugins.nonebot_plugin_nianlun.store import chats, notes
-from plugins.nonebot_plugin_nianlun.types import Activity, Note, RollupTask, Window
+from plugins.nonebot_plugin_nianlun.types import Activity, ChatKey, Note, RollupTask, Window
 
 _LAYOUT = struct.Struct("=dd")
 _TICK = 0.4
@@ -44,7 +47,10 @@ _speed: float = _LAYOUT.unpack_from(_shared)[1]
 
 
 def _now(self: SystemClock) -> datetime:
-    return datetime.fromtimestamp(_LAYOUT.unpack_from(_shared)[0], UTC)
+    # Packing clears the place before it is written: a look in between sees the year 1970.
+    while not (seconds := _LAYOUT.unpack_from(_shared)[0]):
+        pass
+    return datetime.fromtimestamp(seconds, UTC)
 
 
 SystemClock.now = _now
@@ -53,6 +59,18 @@ jobs._LEASE *= _speed
 chats.LONGEST_LEASE *= _speed
 reply._STALE_SECONDS *= _speed
 reply._RECALL_SECONDS = 30.0
+
+
+def _alone(self: Turns, chat: ChatKey, event: MessageEvent, called: bool) -> Turn:
+    """What comes within a moment is hours apart for those who talk: each line is a turn."""
+    now = asyncio.get_running_loop().time()
+    long_ago = float("-inf")
+    self._open[chat].append(turn := Turn(str(event.user_id), [event], called, long_ago, now, now))
+    return turn
+
+
+Turns._join = _alone
+chains.FAST_SECONDS = -1.0  # nor is anybody a bot for answering within a second
 
 
 # What is handed to the store

@@ -171,7 +171,7 @@ class LongChat:
         self.failures += (await self._upkeep().run(self.chat_id)).errors
 
     def _upkeep(self) -> Upkeep:
-        async def scene() -> Scene:
+        async def scene(_: str) -> Scene:
             return Scene(GROUP, "QQ群", "小忆", "人设")
 
         async def ours() -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, time, timedelta
+from itertools import pairwise
 import re
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -15,7 +16,12 @@ import pytest
 from plugins.nonebot_plugin_nianlun.errors import PromptTooSmall
 from plugins.nonebot_plugin_nianlun.memory.calendar import Calendar
 from plugins.nonebot_plugin_nianlun.memory.layers import Layers, Section, sections
-from plugins.nonebot_plugin_nianlun.memory.prompt import HISTORY_FLOOR, ReplyPrompt, build
+from plugins.nonebot_plugin_nianlun.memory.prompt import (
+    HISTORY_FLOOR,
+    ReplyPrompt,
+    build,
+    in_blocks,
+)
 from plugins.nonebot_plugin_nianlun.memory.render import display_names
 from plugins.nonebot_plugin_nianlun.memory.tokens import estimate_tokens
 from plugins.nonebot_plugin_nianlun.types import ME, Memory, Message, Via
@@ -171,30 +177,50 @@ def test_only_fixed_text_that_does_not_fit_is_an_error() -> None:
     assert size(make(base="人设" * 500, budget=1000)) <= 1000
 
 
+def test_what_is_brought_up_has_a_part_of_its_own_beside_a_full_memory() -> None:
+    days = Section("days", "最近几天", tuple(f"- 第{n}天：" + "忙" * 300 for n in range(60)))
+    recalled = [f"- #{n} 小鹿：想起的第{n}句话" for n in range(60)]
+    prompt = make([said(90, "你还记得吗")], [days], recalled)
+    assert 300 < prompt.tokens["recalled"] <= 800
+    assert prompt.tokens["days"] > 4000
+    assert size(prompt) <= 6000
+    none = make([said(90, "你还记得吗")], [days], recalled, recall_budget=0)
+    assert none.tokens["recalled"] == 0
+    assert none.tokens["days"] > prompt.tokens["days"]
+
+
 def test_the_order_of_cutting() -> None:
     """Items grow from layer to layer, so that a later one never slips into a room too small
-    for an earlier one."""
+    for an earlier one. Each old message is a block; a part of the room is the talk's own."""
     item = {name: "天" * 40 * n for n, name in enumerate(NAMES, 1)}
     found = [Section(name, name, tuple(f"{name}{n} {item[name]}" for n in "123")) for name in NAMES]
-    history = [said(n, "旧" * 220) for n in range(1, 4)] + [said(n, "新") for n in range(4, 10)]
-    recalled = [f"旧事{n} " + "想" * 280 for n in "123"]
+    history = [said(n * 10, "旧" * 220) for n in (1, 2, 3)]
+    history += [said(n, "新") for n in range(40, 46)]
+    # Too long for the part that is always theirs.
+    recalled = [f"旧事{n} " + "想" * 480 for n in "123"]
     counts = set()
-    for budget in range(350, 3600, 10):
+    for budget in range(350, 4200, 10):
         prompt = make(history, found, recalled, budget=budget, recall_budget=2000)
         text = "\n".join(m["content"] for m in prompt.messages)
         kept = [[n for n in "123" if f"{name}{n} " in text] for name in NAMES]
-        kept.append([n for n in "123" if f"#{n} " in text])
-        assert all(f"#{n} " in text for n in range(4, 10))
+        assert all(f"#{n} " in text for n in range(40, 46))
         whole = True
         for part in kept:
             assert part == list("123")[3 - len(part) :]
             assert whole or not part
             whole = len(part) == 3
+        talk = [n for n in "123" if f"#{n}0 " in text]
+        assert talk == list("123")[3 - len(talk) :]
         brought = [n for n in "123" if f"旧事{n} " in text]
         assert brought == list("123")[: len(brought)]
-        assert whole or not brought
-        counts.add((*map(len, kept), len(brought)))
-    assert {(0, 0, 0, 0, 0, 0), (3, 3, 3, 3, 3, 3), (3, 3, 1, 0, 0, 0)} <= counts
+        assert (whole and len(talk) == 3) or not brought
+        counts.add((*map(len, kept), len(talk), len(brought)))
+    assert {
+        (0, 0, 0, 0, 0, 0),
+        (3, 3, 3, 3, 3, 3),
+        (3, 3, 1, 0, 0, 0),
+        (3, 3, 3, 2, 1, 0),
+    } <= counts
 
 
 def test_an_item_that_is_too_large_takes_no_other_with_it() -> None:
@@ -263,3 +289,96 @@ def test_an_endless_line_of_our_own_is_within_the_budget() -> None:
     essay = said(1, "很长的文章。\n\n\n" * 5000, by=ME, via="nianlun")
     for history in ([essay], [essay, *(said(n, "嗯") for n in range(2, 9))]):
         assert size(make(history, budget=2000)) <= 2000
+
+
+@given(
+    st.lists(st.integers(1, 400), unique=True, max_size=90),
+    st.integers(1, 20),
+    st.integers(1, 50),
+)
+def test_history_advances_in_blocks(seqs: list[int], least: int, block: int) -> None:
+    """Whatever numbers are left out and in whatever order late ones come."""
+    messages = [said(seq, "嗯") for seq in seqs]
+    newest = messages[-(least + block) :]
+    kept = list(in_blocks(newest, least, block))
+    assert kept == messages[len(messages) - len(kept) :]
+    assert min(least, len(messages)) <= len(kept)
+    if len(kept) >= least + block:
+        assert kept == messages
+    moved = [
+        next(iter(in_blocks(messages[max(0, end - least - block) : end], least, block))).seq
+        for end in range(1, len(messages) + 1)
+    ]
+    starts = list(dict.fromkeys(moved))
+    assert [moved.index(start) for start in starts] == sorted(moved.index(s) for s in starts)
+    if seqs == sorted(seqs) and seqs:
+        assert len(starts) <= 1 + seqs[-1] // block
+
+
+def goes_on(before: ReplyPrompt, now: ReplyPrompt) -> bool:
+    """Whether the later prompt begins with all of the former but its tail."""
+    one, other = ("\0".join(m["content"] for m in p.messages) for p in (before, now))
+    return other.startswith(one.removesuffix(TAIL).rstrip("\n\0"))
+
+
+def talk(length: int, words: str) -> list[Message]:
+    lines: list[Message] = []
+    for seq in range(1, length + 1):
+        own = seq % 3 == 0
+        lines.append(said(seq, f"{words}{seq}", by=ME if own else "20001",
+                          via="nianlun" if own else None))  # fmt: skip
+    return lines
+
+
+@pytest.mark.parametrize("budget", [3000, 4000, 6000])
+def test_a_prompt_begins_as_the_one_before_it(budget: int) -> None:
+    """Also where room is so short that memory, activities and history are cut."""
+    days = Section("days", "最近几天", tuple(f"- 2026-11-{n} " + "事" * 150 for n in range(10, 20)))
+    lines = talk(120, "今天的风好大，出门记得带件外套")
+    prompts = []
+    for end in range(60, 120):
+        numbers = tuple(range(1, end // 20 + 1))
+        noted = Section(
+            "activities", "今天", tuple(f"- {n} " + "聊" * 60 for n in numbers), numbers
+        )
+        history = in_blocks(lines[:end][-40:], 20, 20)
+        now = make(history, [days, noted], budget=budget)
+        assert size(now) <= budget
+        prompts.append(now)
+    changed = [60 + n for n, pair in enumerate(pairwise(prompts), 1) if not goes_on(*pair)]
+    # Two activities are written; the history begins anew three times, or with each ten numbers.
+    assert len(changed) <= (5 if budget == 6000 else 8), changed
+
+
+def test_what_the_newest_lines_cost_moves_no_memory() -> None:
+    days = Section("days", "最近几天", tuple(f"- 2026-11-{n} " + "事" * 90 for n in range(10, 30)))
+    system = {
+        contents(make([*talk(8, "嗯"), said(9, "好长" * length)], [days], budget=2000), "system")[0]
+        for length in range(1, 60)
+    }
+    assert len(system) <= 2  # a line as long as a part of the room takes another part
+    assert "2026-11-29" in min(system)
+
+
+def test_long_lines_stay_whole_while_there_is_room() -> None:
+    long = [said(n, f"{n}" + "说来话长" * 60) for n in range(1, 9)]
+    before, now = make(long[:7], budget=6000), make(long, budget=6000)
+    assert "…" not in contents(now, "user")[0]
+    assert contents(now, "user")[0].startswith(
+        contents(before, "user")[0].removesuffix(TAIL).strip()
+    )
+
+
+def test_activities_are_dropped_in_blocks() -> None:
+    """As many as fit would move the beginning with each one that is written."""
+    firsts = []
+    for end in range(30, 60):
+        numbers = tuple(range(1, end + 1))
+        items = tuple(f"- 第{n}件 " + "聊" * 30 for n in numbers)
+        found = [Section("activities", "今天", items, numbers)]
+        system = contents(make([said(1, "嗯")], found, budget=1200), "system")[0]
+        kept = [n for n in numbers if f"第{n}件" in system]
+        assert kept == list(range(kept[0], end + 1))
+        firsts.append(kept[0])
+    assert firsts == sorted(firsts)
+    assert set(firsts) <= {1, 10, 20, 30, 40, 50}

@@ -105,6 +105,15 @@ def test_the_status_shows_every_number() -> None:
     ]
 
 
+def test_the_status_shows_how_facts_and_diary_after_replies_went() -> None:
+    turns = replace(STATUS, turns_today=9, turns_failed=2, last_turn_at=MORNING)
+    lines = status_view(turns, CALENDAR).splitlines()
+    assert lines[6] == (
+        "回复之后的事实和日记：今天 9 次，没写成 2 次，最近一次写成：2026-11-29 10:32"
+    )
+    assert len(lines) == 8
+
+
 def test_the_status_shows_why_the_offline_writer_writes() -> None:
     spent = replace(STATUS, token_limit=400, limit_reached=True)
     lines = status_view(spent, CALENDAR).splitlines()

@@ -34,10 +34,14 @@ sending: ContextVar[Purpose | None] = ContextVar("sending", default=None)
 """What this plugin is sending right now; None while somebody else's code sends."""
 
 
-async def send_text(bot: Bot, event: MessageEvent, text: str, *, purpose: Purpose) -> None:
-    """Send `text` to the chat of `event`; raises the adapter's errors."""
+async def send_text(
+    bot: Bot, event: MessageEvent, text: str, *, purpose: Purpose, quote: bool = False
+) -> None:
+    """Send `text` to the chat of `event`, under a quotation of it with `quote`; raises the
+    adapter's errors."""
+    said = MessageSegment.text(text)
     with _marked(purpose):
-        await bot.send(event, MessageSegment.text(text))
+        await bot.send(event, MessageSegment.reply(event.message_id) + said if quote else said)
 
 
 async def send_long(

@@ -3,31 +3,43 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
+from collections.abc import Callable
 from datetime import datetime, timedelta
 import re
+from typing import TYPE_CHECKING
 
 from nonebot import logger
-from nonebot.adapters.onebot.v11 import ActionFailed, Bot, MessageEvent, NetworkError
+from nonebot.adapters.onebot.v11 import Bot, Event, MessageEvent
 
-from ..capture.events import incoming, reply_target
-from ..capture.outgoing import ambiguous
+from ..capture.events import id_text, incoming, reply_target, time_of
+from ..capture.muting import muting
 from ..capture.recorder import Recorder
 from ..clock import Clock
+from ..config import Settings
 from ..errors import ModelError, StoreError
 from ..llm.client import ModelClient
 from ..memory.calendar import Calendar
 from ..memory.keymarks import strip_key_marks
 from ..memory.prompt import ReplyPrompt
 from ..store import chats, exclusions, messages, usage
-from ..types import ChatKey, Message, Usage
-from .delivery import Purpose, send_text
+from ..types import ChatKey, Incoming, Message, Usage
+from .attention import Attention
+from .delivery import Purpose
+from .messenger import Messenger
 from .recall import Recaller
+from .silences import Silences
+from .triggers import is_called
+from .turns import Turn, Turns
+
+if TYPE_CHECKING:
+    from ..lifecycle import Nianlun
 
 _RECALL_SECONDS = 3.0
 _REPLY_SECONDS = 90.0
 _STALE_SECONDS = 60.0
 """A question that waited longer for its turn is not answered any more."""
+_LATE = 10
+"""Nor one that arrives so many times later, as after a reconnect; less may be a wrong clock."""
 _EXCUSE_EVERY = timedelta(minutes=10)
 _EXCUSE = "唔……我刚刚走神了，等会儿再和我说好吗？"
 _MISSING_EVERY = timedelta(hours=1)
@@ -49,74 +61,134 @@ class Replier:
         recaller: Recaller,
         clock: Clock,
         calendar: Calendar,
+        settings: Settings,
+        after_turn: Callable[[ChatKey, str], None] | None = None,
     ) -> None:
+        """`after_turn` is told where and to whom a reply has gone out, and returns at once."""
         self._client = client
         self._recorder = recorder
         self._recaller = recaller
         self._clock = clock
         self._calendar = calendar
-        self._turns: defaultdict[ChatKey, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._after_turn = after_turn
+        self._turns = Turns(settings.reply_wait)
+        self._silences = Silences()
+        self._messenger = Messenger(
+            settings.reply_characters, settings.typing_speed, self._silences
+        )
+        self.attention = Attention(settings, clock, calendar)
         self._said_missing: dict[ChatKey, datetime] = {}
         self._said_excuse: dict[ChatKey, datetime] = {}
         self.trouble: str | None = None
         """Why the last reply went without memory; None when memory works."""
 
+    def silence(self, chat: ChatKey) -> str | None:
+        """Why the bot says nothing in this chat for the time being; None when it does."""
+        return self._silences.reason(chat)
+
+    def heard(self, message: Incoming) -> None:
+        """Take notice of a line of a chat as it arrives, whether it calls or not."""
+        if message.skipped is None:
+            self._turns.heard(message.chat, message.user_id)
+        self.attention.heard(message.chat, message.user_id)
+
+    def noticed(self, event: Event, self_id: str) -> None:
+        """Take notice that the bot may no longer speak in a group, or may again."""
+        notice = muting(event, self_id)
+        if notice is None:
+            return
+        if notice.reason is None:
+            self._silences.end(notice.chat)
+        else:
+            self._silences.begin(notice.chat, notice.reason, notice.seconds)
+
     async def answer(self, chat: ChatKey, bot: Bot, event: MessageEvent) -> None:
-        """Reply to a message that the gate let through, if it is to the bot after all."""
-        if not await self._is_called(chat, event):
+        """Reply to a message that the gate let through, if it wants one after all."""
+        called = await self._is_called(chat, event)
+        if not await self._is_wanted(chat, event, called):
             return
         if self._client is None:
-            await self._once_in(_MISSING_EVERY, self._said_missing, chat, bot, event, _MISSING)
+            if called:
+                await self._once_in(_MISSING_EVERY, self._said_missing, chat, bot, event, _MISSING)
             return
-        asked_at = self._clock.now()
-        async with self._turns[chat]:
-            if (self._clock.now() - asked_at).total_seconds() > _STALE_SECONDS:
-                logger.info(f"{chat} 排队太久的一句话不再回答")
-                return
-            await self._reply(self._client, chat, bot, event)
+        async with self._turns.turn(chat, event, called=called, patience=_STALE_SECONDS) as turn:
+            if turn is not None and not self._silences.reason(chat):
+                await self._reply(self._client, chat, bot, turn)
+
+    async def _is_wanted(self, chat: ChatKey, event: MessageEvent, called: bool) -> bool:
+        now = self._clock.now()
+        if (now - time_of(event, now)).total_seconds() > _LATE * _STALE_SECONDS:
+            logger.info(f"{chat} 收到一句很久以前的话，不再回答；如果它是刚说的，请校准时钟")
+            return False
+        if self._silences.reason(chat):
+            return False
+        if called:
+            return self.attention.admits(chat, str(event.user_id))
+        return (
+            self.attention.chimes
+            and not self._turns.busy(chat)
+            and self.attention.joins_in(chat, event)
+            and not await self._is_unrecorded(chat, event)
+        )
 
     async def _is_called(self, chat: ChatKey, event: MessageEvent) -> bool:
-        if event.is_tome():
+        if is_called(event):
             return True
         target = reply_target(event)
-        chat_id = await chats.find(chat)
+        chat_id = await chats.find(chat) if target is not None else None
         if target is None or chat_id is None:
             return False
         return await messages.is_mine(chat_id, target)
 
-    async def _reply(
-        self, client: ModelClient, chat: ChatKey, bot: Bot, event: MessageEvent
-    ) -> None:
-        prompt, purpose = await self._prompt(chat, bot, event)
+    async def _reply(self, client: ModelClient, chat: ChatKey, bot: Bot, turn: Turn) -> None:
+        prompt, purpose = await self._prompt(chat, bot, turn)
+        event = turn.calls[-1]
         try:
             async with asyncio.timeout(_REPLY_SECONDS):
                 completion = await client.complete(prompt.messages)
         except (ModelError, TimeoutError) as error:
             logger.warning(f"{chat} 的回复没有写成：{error or '超时'}")
             await self._count(chat, client.model, Usage(), ok=False)
-            await self._once_in(_EXCUSE_EVERY, self._said_excuse, chat, bot, event, _EXCUSE)
+            if turn.called:
+                await self._once_in(_EXCUSE_EVERY, self._said_excuse, chat, bot, event, _EXCUSE)
             return
         text = clean_reply(completion.text, self._recaller.character)
         if text:
-            await self._send(bot, event, text, purpose)
+            quote = await self._is_to_quote(chat, event)
+            if await self._messenger.say(chat, bot, event, text, purpose, quote=quote):
+                self.attention.answered(chat, turn.asker)
+                if self._after_turn is not None and purpose == "reply":
+                    self._after_turn(chat, turn.asker)
         await self._count(chat, completion.model, completion.usage, ok=True)
 
-    async def _prompt(
-        self, chat: ChatKey, bot: Bot, event: MessageEvent
-    ) -> tuple[ReplyPrompt, Purpose]:
+    async def _is_to_quote(self, chat: ChatKey, event: MessageEvent) -> bool:
+        """Where others have spoken since, it would not be clear what the answer is to."""
+        message_id = id_text(event.message_id)
+        if chat.kind != "group" or message_id is None:
+            return False
+        try:
+            async with asyncio.timeout(_RECALL_SECONDS):
+                await self._recorder.flush()
+                chat_id = await chats.find(chat)
+                return chat_id is not None and await messages.is_buried(chat_id, message_id)
+        except Exception as error:
+            logger.warning(f"{chat} 不知道要不要引用所答的话，这次不引用：{error!r}")
+            return False
+
+    async def _prompt(self, chat: ChatKey, bot: Bot, turn: Turn) -> tuple[ReplyPrompt, Purpose]:
         """With memory if that can be had in time; trouble costs the memory, not the reply."""
         purpose: Purpose = "reply"
         try:
             async with asyncio.timeout(_RECALL_SECONDS):
                 await self._recorder.flush()
                 unrecorded: list[Message] = []
-                if await self._is_unrecorded(chat, event):
-                    purpose, unrecorded = "opted_out", self._only(bot, event)
-                prompt = await self._recaller.prompt(chat, unrecorded=unrecorded)
+                if await self._is_unrecorded(chat, turn.calls[-1]):
+                    purpose, unrecorded = "opted_out", self._only(bot, turn)
+                prompt = await self._recaller.prompt(chat, unrecorded=unrecorded, asker=turn.asker)
         except Exception as error:
             self.trouble = str(error) or f"读记忆超过了 {_RECALL_SECONDS:g} 秒"
             logger.opt(exception=error).error(f"{chat} 的这次回复没有记忆可用：{self.trouble}")
-            return self._recaller.bare_prompt(self._only(bot, event)), purpose
+            return self._recaller.bare_prompt(self._only(bot, turn)), purpose
         self.trouble = None
         return prompt, purpose
 
@@ -124,12 +196,16 @@ class Replier:
         chat_id = await chats.find(chat)
         return chat_id is not None and await exclusions.opted_out(chat_id, str(event.user_id))
 
-    def _only(self, bot: Bot, event: MessageEvent) -> list[Message]:
-        message = incoming(event, self_id=bot.self_id, now=self._clock.now())
-        if message is None:
-            return []
-        text = event.get_plaintext()
-        return [Message(1, message.time, message.user_id, message.name, text)]
+    def _only(self, bot: Bot, turn: Turn) -> list[Message]:
+        """The calls themselves, as they came."""
+        said: list[Message] = []
+        for event in turn.calls:
+            message = incoming(event, self_id=bot.self_id, now=self._clock.now())
+            if message is not None:
+                text = event.get_plaintext()
+                number = len(said) + 1
+                said.append(Message(number, message.time, message.user_id, message.name, text))
+        return said
 
     async def _count(self, chat: ChatKey, model: str, cost: Usage, *, ok: bool) -> None:
         try:
@@ -153,17 +229,20 @@ class Replier:
         if chat in said and now - said[chat] < interval:
             return
         said[chat] = now
-        await self._send(bot, event, text)
+        await self._messenger.say(chat, bot, event, text)
 
-    async def _send(
-        self, bot: Bot, event: MessageEvent, text: str, purpose: Purpose = "reply"
-    ) -> None:
-        try:
-            await send_text(bot, event, text, purpose=purpose)
-        except (ActionFailed, NetworkError) as error:
-            # Never sent again blindly: it may have arrived all the same.
-            state = "不确定有没有发出去" if ambiguous(error) else "没有发出去"
-            logger.warning(f"一条回复{state}：{error!r}")
+
+def new_replier(nianlun: Nianlun) -> Replier:
+    """As the settings ask for it."""
+    return Replier(
+        nianlun.client,
+        nianlun.recorder,
+        nianlun.recaller,
+        nianlun.clock,
+        nianlun.calendar,
+        nianlun.settings,
+        None if nianlun.turns is None else nianlun.turns.after,
+    )
 
 
 def clean_reply(text: str, me: str = "我") -> str:

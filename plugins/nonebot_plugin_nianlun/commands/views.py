@@ -44,9 +44,20 @@ def status_view(status: ChatStatus, calendar: Calendar) -> str:
         f"最近一次汇总：{_moment(status.last_rollup_at, calendar)}，"
         f"下一次：{_moment(status.next_rollup_at, calendar)}",
         f"今天用量：{status.tokens_today} token" + _of_limit(status.token_limit),
+        *_turns_line(status, calendar),
         f"最近的错误：{_last_error(status, calendar)}",
     ]
     return "\n".join(lines)
+
+
+def _turns_line(status: ChatStatus, calendar: Calendar) -> list[str]:
+    """How facts and diary after replies went; nothing where they are not asked for."""
+    if not status.turns_today and status.last_turn_at is None:
+        return []
+    return [
+        f"回复之后的事实和日记：今天 {status.turns_today} 次，没写成 {status.turns_failed} 次，"
+        f"最近一次写成：{_moment(status.last_turn_at, calendar)}"
+    ]
 
 
 def gaps_view(status: ChatStatus, calendar: Calendar) -> str:

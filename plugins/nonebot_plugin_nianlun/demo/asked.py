@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from ..memory.keymarks import show_key_marks
+from ..memory.prompt import RECALLED_HEAD
 from ..memory.provenance import sentences
 from .material import Material
 from .telling import Teller, shown, width
@@ -24,6 +25,7 @@ _FIRST_LAYER = re.compile(r"^【(?:这些年|最近几个月|最近几天|还没
 _ITEM_LINES = 2
 _ITEMS = 3
 _LAST_LINES = 4
+_BROUGHT_UP = 8
 _NEAR = 3
 
 
@@ -61,11 +63,15 @@ def _items(teller: Teller, items: list[str], *, whole: bool) -> None:
     if len(kept) < len(items):
         teller.line(f"（更早的 {len(items) - len(kept)} 条，略）", "dim", indent=2)
     for item in kept:
-        text = shown(show_key_marks(item))
-        cut = text if whole else _beginning(text, _ITEM_LINES * (teller.columns - 2) - 4)
-        teller.line(cut if cut == text else f"{cut}……", "memory", indent=2)
-        if cut != text:
-            teller.line(f"（这一条还有 {len(text) - len(cut)} 字，略）", "dim", indent=4)
+        _item(teller, item, whole=whole)
+
+
+def _item(teller: Teller, item: str, *, whole: bool) -> None:
+    text = shown(show_key_marks(item))
+    cut = text if whole else _beginning(text, _ITEM_LINES * (teller.columns - 2) - 4)
+    teller.line(cut if cut == text else f"{cut}……", "memory", indent=2)
+    if cut != text:
+        teller.line(f"（这一条还有 {len(text) - len(cut)} 字，略）", "dim", indent=4)
 
 
 def _beginning(text: str, columns: int) -> str:
@@ -75,15 +81,31 @@ def _beginning(text: str, columns: int) -> str:
     return text[:end]
 
 
+def _end(it: Material) -> tuple[list[str], list[str], str]:
+    """What follows the memory: the lines of the talk, those that were brought up, and the tail."""
+    text = "\n\n".join(str(turn["content"]) for turn in it.prompt.messages[1:])
+    said, _, tail = text.rpartition("\n\n")
+    said, _, recalled = said.partition(f"{RECALLED_HEAD}\n")
+    return [line for line in said.split("\n") if line.strip()], recalled.splitlines(), tail
+
+
 def _history(it: Material, teller: Teller) -> None:
-    turns = [str(turn["content"]) for turn in it.prompt.messages[1:]]
-    lines = [line for turn in turns for line in turn.split("\n") if line.strip()]
+    said, recalled, tail = _end(it)
     teller.line()
-    teller.line("【最近的聊天，和此刻】", "title", indent=2)
-    if len(lines) > _LAST_LINES:
-        teller.line(f"（前面 {len(lines) - _LAST_LINES} 行，略）", "dim", indent=2)
-    for line in lines[-_LAST_LINES:]:
+    teller.line("【最近的聊天】", "title", indent=2)
+    if len(said) > _LAST_LINES:
+        teller.line(f"（前面 {len(said) - _LAST_LINES} 行，略）", "dim", indent=2)
+    for line in said[-_LAST_LINES:]:
         teller.line(line, "said", indent=2)
+    if recalled:
+        teller.line()
+        teller.line(RECALLED_HEAD, "title", indent=2)
+        for item in recalled[:_BROUGHT_UP]:
+            _item(teller, item, whole=False)
+        if len(recalled) > _BROUGHT_UP:
+            teller.line(f"（后面还有 {len(recalled) - _BROUGHT_UP} 条，略）", "dim", indent=2)
+    teller.line()
+    teller.line(tail, "said", indent=2)
 
 
 def _answering(it: Material, teller: Teller) -> None:
@@ -97,11 +119,12 @@ def _answering(it: Material, teller: Teller) -> None:
         for part in sentences(line)
         if it.topic in part.text
     ]
+    found = sum(it.topic in line for line in _end(it)[1])
     everywhere = sum(it.topic in note.text for note in it.held.notes)
     teller.line()
     teller.line(
-        f"其中提到「{it.topic}」的有 {len(near)} 句。整份记忆里提到它的有 {everywhere} 篇，"
-        "更早的日记和活动不会每次都带上。"
+        f"整份记忆里提到「{it.topic}」的有 {everywhere} 篇，更早的不会每次都带上："
+        f"总带着的几层里有 {len(near)} 句，由这句话想起的有 {found} 条。"
     )
     for part in near[:_NEAR]:
         teller.line(part, "memory", indent=2, lead="· ")

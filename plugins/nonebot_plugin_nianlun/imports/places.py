@@ -9,6 +9,7 @@ from typing import cast
 
 from ..capture.cleaning import one_line
 from ..errors import ChatError
+from ..store import named_stores
 from ..store.keys import short_id
 from ..store.matching import NAMELESS
 from ..store.speakers import name_key
@@ -144,6 +145,8 @@ def _with_account(
     of_file: str | None,
     known: Sequence[Known],
 ) -> ChatKey:
+    if kind == "store":
+        return named_stores.chat_of(peer_id)  # no bot account's, whoever wrote the file
     if given is not None:
         return ChatKey(given, kind, peer_id)
     accounts = [
@@ -156,7 +159,7 @@ def _with_account(
         return ChatKey(accounts[0], kind, peer_id)
     if of_file is not None:
         return ChatKey(short_id(of_file, 64), kind, peer_id)
-    everyone = {one.key.self_id for one in known}
+    everyone = {one.key.self_id for one in known if one.key.kind != "store"}
     if len(everyone) == 1:
         return ChatKey(everyone.pop(), kind, peer_id)
     raise ChatError("不知道这份记录属于哪个机器人账号，请用 --self-id 写上机器人的 QQ 号")
@@ -203,6 +206,8 @@ class Speakers:
     def __init__(self, chat: ChatKey, found: FoundChat, me: Me) -> None:
         self._chat = chat
         self._me = me
+        # A store has no account of its own: there the bot is who it was in the file's chat.
+        self._account = found.self_id if chat.kind == "store" else chat.self_id
         self._peer = None
         if chat.kind == "private" and not is_nameless(chat) and found.name:
             self._peer = name_key(found.name)
@@ -224,7 +229,7 @@ class Speakers:
 
     def _find(self, user_id: str | None, name: str) -> str:
         if user_id is not None:
-            mine = user_id in (ME, self._chat.self_id) or user_id in self._me.user_ids
+            mine = user_id in (ME, self._account) or user_id in self._me.user_ids
             return ME if mine else short_id(user_id)
         key = name_key(name)
         if key in self._me.names:

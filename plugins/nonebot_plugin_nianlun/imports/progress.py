@@ -14,7 +14,10 @@ _STEADY_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where an import is: `check` reads the file once, `store` a second time."""
+    """Where an import is: `check` reads the file once, `store` a second time.
+
+    Or where `index` is, which counts messages in place of bytes.
+    """
 
     phase: str
     done: int
@@ -24,7 +27,7 @@ class Progress:
     """Met in this phase so far."""
 
 
-_PHASES = {"check": "检查", "store": "导入"}
+_PHASES = {"check": "检查", "store": "导入", "index": "建立检索"}
 
 
 class ProgressLine:

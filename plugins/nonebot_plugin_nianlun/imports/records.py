@@ -8,6 +8,7 @@ import re
 from typing import Any, cast, get_args
 
 from ..capture.cleaning import NAME_LIMIT, clean_name
+from ..memory.event_dates import event_date
 from ..store.records import (
     ChatSettings,
     FactText,
@@ -52,12 +53,13 @@ def record(kind: str, line: Line) -> Record:
 
 def settings(line: Line) -> ChatSettings:
     """Read a settings line, or an empty one. Raises OddRecord."""
-    limit = line.get("daily_token_limit")
+    limit, people = line.get("daily_token_limit"), line.get("speaker_limit")
     return ChatSettings(
         paused=_flag(line, "paused"),
         muted=_flag(line, "muted"),
         persona=_optional(line, "persona"),
         daily_token_limit=None if limit is None else _whole(limit, "daily_token_limit", 0),
+        speaker_limit=None if people is None else _whole(people, "speaker_limit", 0),
     )
 
 
@@ -87,11 +89,13 @@ def _person(line: Line) -> Person:
     user_id = _user_id(line, "user_id")
     shown = shown_name(name, user_id)
     earlier = [item[:NAME_LIMIT] for item in names if clean_name(item)]
+    registered = line.get("registered_at")
     return Person(
         user_id,
         shown,
         (*(item for item in earlier if item != shown), shown),
         _flag(line, "opted_out"),
+        None if registered is None else moment(registered, "registered_at"),
     )
 
 
@@ -113,6 +117,7 @@ def _activity(line: Line) -> Activity:
         written_at=moment(line.get("written_at"), "written_at"),
         ranges=ranges,
         owner=None if line.get("owner") is None else _user_id(line, "owner"),
+        source_conv=_optional(line, "source_conv"),
     )
 
 
@@ -205,7 +210,16 @@ def _fact(line: Line) -> KnownFact:
         due=None if due is None else _period("day", due),
         text=_fact_text(line),
         journal=tuple(map(_fact_text, _objects(line, "journal"))),
+        event_date=_event_date(line),
     )
+
+
+def _event_date(line: Line) -> str | None:
+    value = line.get("event_date")
+    try:
+        return None if value is None else event_date(value)
+    except ValueError:
+        raise OddRecord("event_date 不是能用的日期") from None
 
 
 def _fact_text(line: Line) -> FactText:

@@ -108,7 +108,7 @@ def _chat(chat: ChatReport, calendar: Calendar) -> Iterator[str]:
     yield f"  {'，'.join(parts)}"
     if chat.mine:
         yield f"  其中 {chat.mine} 条是机器人自己（{chat.chat.self_id}）说的"
-    else:
+    elif chat.messages:
         yield ("  没有机器人自己说的；如果里面有，请加上 --me 名字或QQ号 再导入一次，消息不会重复")
     if chat.nameless:
         yield (

@@ -76,3 +76,5 @@ class ChatView:
     """`category:name` and source message of each fact that names one."""
     leases: Sequence[tuple[str, str, datetime]]
     """Work, holder, and until when."""
+    search: Sequence[str] = ()
+    """What is wrong with the search index, told already."""

@@ -107,6 +107,7 @@ def _all(walk: _Walk, calendar: Calendar, now: datetime) -> Iterator[str]:
     yield from _early(view.memories, calendar.day_of(now))
     yield from _versions(view)
     yield from _counters(walk)
+    yield from view.search
     for work, holder, until in view.leases:
         if until > now + LONGEST_LEASE:
             yield f"{holder} 占着 {work} 直到 {calendar.local(until):%Y-%m-%d %H:%M}，太久了"
@@ -173,6 +174,14 @@ def _days_of_windows(
 
 def _citations(walk: _Walk, activities: Mapping[int, ActivityView]) -> Iterator[str]:
     view = walk.view
+    # What a moment was written from may be told before a window covers it, or without one.
+    in_moments = {
+        (_key(kind, activity.date), seq)
+        for activity in view.activities
+        if activity.outer is None
+        for seq in activity.key_messages
+        for kind in _KEY_LENGTH
+    }
     for activity in view.activities:
         for seq in activity.key_messages:
             yield from _cited(walk, f"活动 &{activity.number}", seq)
@@ -183,7 +192,7 @@ def _citations(walk: _Walk, activities: Mapping[int, ActivityView]) -> Iterator[
         for seq in memory.key_messages:
             yield from _cited(walk, memory.period, seq)
             line = walk.cited.get(seq)
-            if line is None or memory.edited:
+            if line is None or memory.edited or (memory.period, seq) in in_moments:
                 continue
             source = activities.get(line.activity or 0)
             if source is None or _key(memory.kind, source.date) != memory.period:

@@ -32,6 +32,8 @@ class Section:
     name: str
     title: str
     items: tuple[str, ...]
+    numbers: tuple[int, ...] = ()
+    """Of each activity, by which blocks of them are dropped; other layers change nightly."""
 
 
 def select(
@@ -58,7 +60,7 @@ def sections(layers: Layers, calendar: Calendar) -> list[Section]:
         Section("years", "这些年", _memories(layers.years)),
         Section("months", "最近几个月", _memories(layers.months)),
         Section("days", "最近几天", _memories(layers.days)),
-        Section("activities", "还没写进日记的事", _activities(layers.activities, calendar)),
+        _activities(layers.activities, calendar),
     ]
     return [section for section in found if section.items]
 
@@ -96,9 +98,10 @@ def _label(period: str) -> str:
     return f"{period}（周{_WEEKDAYS[date.fromisoformat(period).weekday()]}）"
 
 
-def _activities(activities: Sequence[Activity], calendar: Calendar) -> tuple[str, ...]:
-    return tuple(
+def _activities(activities: Sequence[Activity], calendar: Calendar) -> Section:
+    told = [activity for activity in activities if activity.text]
+    items = tuple(
         f"- {activity.date} {calendar.local(activity.time):%H:%M} 前后：{one_line(activity.text)}"
-        for activity in activities
-        if activity.text
+        for activity in told
     )
+    return Section("activities", "还没写进日记的事", items, tuple(one.number for one in told))

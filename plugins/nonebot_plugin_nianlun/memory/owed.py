@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
 
@@ -19,6 +19,7 @@ from ..types import (
     Window,
 )
 from .calendar import Calendar
+from .promises import dated
 from .rollups import ActivityState, Due, MemoryState, RollupPolicy, plan_rollups, settle
 from .splitting import task_tokens
 from .windows import WindowPolicy, plan_windows
@@ -105,9 +106,12 @@ class Owed:
 
     async def anything(self) -> bool:
         """Whether anything is due now; reads only."""
-        if await self.memories.stale_activities(self.chat_id) or await self.closed_windows():
+        if await self.memories.stale_activities(self.chat_id):
             return True
-        _, due, _ = await self._due()
+        pending = await self._pending()
+        if await self._closed(pending):
+            return True
+        _, due, _ = await self._due(pending)
         return bool(due)
 
     async def stale(self) -> list[Activity]:
@@ -120,7 +124,11 @@ class Owed:
 
     async def closed_windows(self, *, everything: bool = False) -> list[Window]:
         """Windows that are due; with `everything` also those that are not due yet."""
-        pending = await self._pending()
+        return await self._closed(await self._pending(), everything=everything)
+
+    async def _closed(
+        self, pending: Sequence[Message], *, everything: bool = False
+    ) -> list[Window]:
         fetched = any(message.source == "history" for message in pending)
         return plan_windows(
             pending,
@@ -145,7 +153,7 @@ class Owed:
     async def next_batch(self) -> Batch | None:
         """The next batch that needs texts; what needs none is finished on the way."""
         for _ in range(_ROUNDS):
-            states, due, waiting = await self._due()
+            states, due, waiting = await self._due(await self._pending())
             if not due or not await self.still_ours():
                 return None
             batch = await self._batch(due)
@@ -164,6 +172,8 @@ class Owed:
         """
         seqs = [message.seq for message in job.window.messages]
         now = self.clock.now()
+        if note is not None:
+            note = replace(note, facts=dated(note.facts, job.window.messages, self.calendar))
         if job.replaces is not None:
             await self.notes.replace_activity(self.chat_id, job.replaces, seqs, note, now)
         elif note is None:
@@ -185,10 +195,9 @@ class Owed:
         return await self.messages.pending(self.chat_id, _PENDING_LIMIT)
 
     async def _due(
-        self,
+        self, pending: Sequence[Message]
     ) -> tuple[tuple[list[ActivityState], list[MemoryState]], list[Due], set[str]]:
         """How everything stands, what is due, and the days that still have pending lines."""
-        pending = await self._pending()
         waiting = {self.calendar.day_of(message.time).isoformat() for message in pending}
         memories = await self.memories.memory_states(self.chat_id)
         open_days = [m.period for m in memories if m.kind == "day" and (m.stale or not m.closed)]

@@ -32,6 +32,7 @@ _FACT = {
         "name": _TEXT,
         "content": _TEXT,
         "from": {"type": "integer", "description": "说出这件事的消息编号"},
+        "done": {"type": "boolean", "description": "约定（promise）已经做到"},
     },
     "required": ["category", "name", "content", "from"],
 }

@@ -54,8 +54,9 @@ class Upkeep:
     calendar: Calendar
     windows: WindowPolicy
     rollups: RollupPolicy
-    scene: Callable[[], Awaitable[Scene]]
-    """The scene as it is now; asked anew for each job, since each job changes the memory."""
+    scene: Callable[[str], Awaitable[Scene]]
+    """The scene as it is now, with what a text brings up there; asked anew for each job, since
+    each job changes the memory."""
     still_ours: Callable[[], Awaitable[bool]]
     """Renews the lease on this chat's work; False when somebody else has taken it."""
     patient: bool = True
@@ -168,7 +169,8 @@ class Upkeep:
 
     async def _scene_of(self, window: Window) -> Scene:
         names = display_names({m.user_id: m.name for m in window.messages})
-        return replace(await self.scene(), names=names)
+        said = "\n".join(message.text for message in window.messages)
+        return replace(await self.scene(said), names=names)
 
     async def _roll_up(self, owed: Owed, tally: _Tally) -> None:
         for _ in range(_ROUNDS):
@@ -184,7 +186,7 @@ class Upkeep:
 
     async def _write_batch(self, batch: Batch) -> list[Note]:
         # A text that is built anew must not be shown its own earlier form, not even as memory.
-        scene = replace(await self.scene(), memory="")
+        scene = replace(await self.scene(""), memory="")
         tasks, follows = batch.tasks, batch.has_next_tasks
         try:
             if not await self.affordable():

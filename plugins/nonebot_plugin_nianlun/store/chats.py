@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+import re
 import sqlite3
 from typing import cast
 
@@ -13,13 +14,15 @@ from tortoise.expressions import F, Q
 from ..errors import ChatError
 from ..memory.invariants import LONGEST_LEASE
 from ..types import ChatKey, ChatKind
-from . import sql
+from . import sql, traces
 from .database import transactional, translate
 from .models import Chat, Lease
 
 LONGEST_WAIT = timedelta(hours=1)
 """So long at most a chat is left alone after failed jobs."""
 
+_CHAT = re.compile(r"(?:(?P<account>[^/:]+)/)?(?P<kind>group|private|store):(?P<peer>.+)")
+"""The name of a store may have slashes in it."""
 _ids: dict[ChatKey, int] = {}
 
 
@@ -73,12 +76,11 @@ async def resolve(text: str) -> ChatKey:
     Raises ChatError when the text is no chat, when no such chat was recorded, or when two
     bot accounts have it.
     """
-    account, _, short = text.strip().rpartition("/")
-    kind, separator, peer = short.partition(":")
-    if kind not in ("group", "private", "store") or not separator or not peer:
+    named = _CHAT.fullmatch(text.strip())
+    if named is None:
         raise ChatError(f"{text!r} 不是会话：请写成 group:群号 或 private:QQ号")
-    query = Chat.filter(kind=kind, peer_id=peer)
-    found = await (query.filter(self_id=account) if account else query)
+    query = Chat.filter(kind=named["kind"], peer_id=named["peer"])
+    found = await (query.filter(self_id=named["account"]) if named["account"] else query)
     if not found:
         raise ChatError(f"没有记录过 {text} 这个会话")
     if len(found) > 1:
@@ -88,10 +90,15 @@ async def resolve(text: str) -> ChatKey:
 
 
 @transactional
-async def note_failure(chat_id: int, error: str, now: datetime) -> None:
-    """Write down a failed job; the next try waits twice as long, an hour at most."""
+async def note_failure(chat_id: int, error: str, now: datetime, erasure: str | None = None) -> None:
+    """Write down a failed job; the next try waits twice as long, an hour at most.
+
+    `erasure` names the last one before the job began: an error may tell what was read.
+    """
     chat = Chat.filter(id=chat_id)
-    await chat.update(failures=F("failures") + 1, last_error=error[:500], last_error_at=now)
+    await chat.update(failures=F("failures") + 1, last_error_at=now)
+    told = error[:500] if await traces.last_erasure(chat_id) == erasure else traces.REPLACED
+    await chat.update(last_error=told)
     failures = (await chat.get()).failures
     wait = min(timedelta(minutes=2 ** min(failures - 1, 6)), LONGEST_WAIT)
     await chat.update(retry_at=now + wait)

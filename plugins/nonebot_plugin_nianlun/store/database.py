@@ -8,6 +8,7 @@ from contextlib import closing
 from datetime import UTC, datetime
 from functools import wraps
 import importlib
+import os
 from pathlib import Path
 import pkgutil
 import re
@@ -29,6 +30,7 @@ from tortoise.migrations.operations import AddField, CreateModel
 from tortoise.transactions import in_transaction
 
 from ..errors import ConfigError, StoreError, StoreLocked, StoreTooNew, StoreUnavailable
+from .search_schema import SEARCH_OBJECTS, drop_half
 from .sql import SCHEMA_OBJECTS
 
 APP = "nianlun"
@@ -157,6 +159,11 @@ def _explain(error: sqlite3.Error, path: Path) -> StoreError:
         )
     if "not a database" in reason:
         return StoreUnavailable(f"{path} 不是 SQLite 数据库：请移开这个文件，或换一个路径")
+    if "no such module: fts5" in reason:
+        return StoreUnavailable(
+            f"这里的 SQLite（{sqlite3.sqlite_version}）没有 FTS5，年轮要用它来检索："
+            "请换用 python.org 或系统自带的 Python，或装上带 FTS5 的 SQLite"
+        )
     return StoreUnavailable(f"打不开数据库 {path}：{reason}")
 
 
@@ -171,7 +178,8 @@ def _inspect(path: Path, *, finish: bool) -> list[str]:
             if pending and len(pending) < len(_known_migrations()):
                 back_up(connection, path, pending[0])
             if finish:
-                for statement in SCHEMA_OBJECTS:
+                drop_half(connection)
+                for statement in (*SCHEMA_OBJECTS, *SEARCH_OBJECTS):
                     connection.execute(statement)
             return pending
     except OSError as error:
@@ -196,10 +204,11 @@ def back_up(connection: sqlite3.Connection, path: Path, what_follows: str) -> No
     """Put a copy beside the database, named after what it is made before."""
     folder = path.parent / "backups"
     folder.mkdir(exist_ok=True)
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+    # Another process may be doing the same in the same second.
+    stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}"
     connection.execute("VACUUM INTO ?", (str(folder / f"{stamp}-before-{what_follows}.db"),))
     for old in backups(path)[:-BACKUPS_KEPT]:
-        old.unlink()
+        old.unlink(missing_ok=True)
 
 
 async def prepare(path: Path) -> None:
@@ -209,19 +218,27 @@ async def prepare(path: Path) -> None:
     to do. Leaves no connection open.
     """
     pending = await asyncio.to_thread(_inspect, path, finish=False)
-    if pending:
-        # An altered table is rebuilt by dropping it, which must not reach its children.
-        config = _config(path, foreign_keys="OFF")
-        async with TortoiseContext():
-            try:
-                await migrate(config=config)
-            except (OperationalError, DBConnectionError, sqlite3.Error) as error:
-                # Another process may have been faster; what counts is where the file stands.
-                if await asyncio.to_thread(_inspect, path, finish=False):
-                    raise StoreUnavailable(f"数据库 {path} 升级失败：{error}") from error
-            finally:
-                await Tortoise.close_connections()
+    while pending:
+        error = await _migrate(path)
+        # Another process may have been faster; what counts is where the file stands.
+        left = await asyncio.to_thread(_inspect, path, finish=False)
+        if left == pending:
+            raise StoreUnavailable(f"数据库 {path} 升级失败：{error}") from error
+        pending = left
     await asyncio.to_thread(_inspect, path, finish=True)
+
+
+async def _migrate(path: Path) -> Exception | None:
+    # An altered table is rebuilt by dropping it, which must not reach its children.
+    config = _config(path, foreign_keys="OFF")
+    async with TortoiseContext():
+        try:
+            await migrate(config=config)
+        except (OperationalError, DBConnectionError, sqlite3.Error) as error:
+            return error
+        finally:
+            await Tortoise.close_connections()
+    return None
 
 
 async def open_store(path: Path) -> None:

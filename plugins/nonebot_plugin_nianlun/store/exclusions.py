@@ -7,10 +7,11 @@ from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple, TypeAlias
 
-from ..types import Incoming
+from ..errors import NotRecorded
+from ..types import ME, Incoming
 from . import sql, traces
 from .database import transactional
-from .keys import chunks, short_id
+from .keys import NAMELESS, chunks, short_id
 from .models import Exclusion, Speaker
 
 
@@ -24,6 +25,8 @@ class Span(NamedTuple):
         return (self.begins is None or self.begins <= at) and (self.ends is None or at < self.ends)
 
 
+_EVERYBODY = "*"
+"""In place of a user id: whatever there is of the chat."""
 Known: TypeAlias = dict[tuple[int, str], list[Span]]
 """By chat row id and user id."""
 
@@ -35,13 +38,30 @@ async def known_for(chat_ids: Iterable[int]) -> Known:
         rows = Exclusion.filter(chat_id__in=part, reason__in=["opted_out", "forgotten"])
         for row in await rows.only("chat_id", "user_id", "begins", "ends"):
             span = Span(row.begins, row.ends)
-            found.setdefault((row.chat_id, row.user_id or ""), []).append(span)
+            # The bot's own part is forgotten only with all the rest of a private chat.
+            user_id = _EVERYBODY if row.user_id == ME else row.user_id or ""
+            found.setdefault((row.chat_id, user_id), []).append(span)
     return found
 
 
 def covers(known: Known, chat_id: int, user_id: str, at: datetime) -> bool:
     """Whether what this member said or was called at that time may not be kept."""
-    return any(span.holds(at) for span in known.get((chat_id, short_id(user_id)), ()))
+    return any(span.holds(at) for span in _spans(known, chat_id, user_id))
+
+
+def concerns(known: Known, chat_id: int, user_id: str) -> bool:
+    """Whether there is or was a time at which this member may not be recorded."""
+    return bool(_spans(known, chat_id, user_id))
+
+
+def _spans(known: Known, chat_id: int, user_id: str) -> list[Span]:
+    return known.get((chat_id, short_id(user_id)), []) + known.get((chat_id, _EVERYBODY), [])
+
+
+async def refuse(chat_id: int, user_id: str, at: datetime) -> None:
+    """Raise NotRecorded when what is this person's may not be kept as of that time."""
+    if covers(await known_for([chat_id]), chat_id, user_id, at):
+        raise NotRecorded("这位成员不希望被记录，没有保存")
 
 
 def redact(known: Known, chat_id: int, message: Incoming) -> Incoming:
@@ -49,9 +69,15 @@ def redact(known: Known, chat_id: int, message: Incoming) -> Incoming:
 
     To be used before keys are made, for the key of a line without an id tells its words.
     """
-    if covers(known, chat_id, message.user_id, message.time):
-        return replace(message, name="", segments=[], skipped="opted_out")
-    return message
+    user_id, chat_name = message.user_id, message.chat_name
+    if message.chat.kind == "private":
+        # Between two people there is nobody else, and the chat is called after the other one.
+        user_id = message.chat.peer_id if user_id.startswith(NAMELESS) else user_id
+        chat_name = None
+    if not covers(known, chat_id, user_id, message.time):
+        return message
+    bare = replace(message, user_id=user_id, chat_name=chat_name)
+    return replace(bare, name="", segments=[], skipped="opted_out")
 
 
 async def opted_out(chat_id: int, user_id: str) -> bool:
@@ -69,7 +95,7 @@ async def opt_out(chat_id: int, user_id: str, at: datetime, now: datetime) -> bo
     if await _open(chat_id, user_id) is not None:
         return False
     await begin(chat_id, user_id, at, now)
-    await Speaker.filter(chat_id=chat_id, user_id=user_id).update(opted_out_at=at)
+    await Speaker.filter(chat_id=chat_id, user_id=short_id(user_id)).update(opted_out_at=at)
     if await sql.blank_pending(chat_id, short_id(user_id)):
         await traces.owe(chat_id)
     return True
@@ -94,7 +120,7 @@ async def opt_in(chat_id: int, user_id: str, at: datetime) -> bool:
     if row is None:
         return False
     await Exclusion.filter(id=row.id).update(ends=at)
-    await Speaker.filter(chat_id=chat_id, user_id=user_id).update(opted_out_at=None)
+    await Speaker.filter(chat_id=chat_id, user_id=short_id(user_id)).update(opted_out_at=None)
     return True
 
 

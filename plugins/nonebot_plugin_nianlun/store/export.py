@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 import json
-from typing import Any
+from typing import Any, cast
+
+from tortoise.expressions import Q
 
 from ..errors import ChatError
 from ..types import Activity, ChatKey, Memory, MemoryKind
@@ -39,10 +42,15 @@ async def lines(key: ChatKey, timezone: str, now: datetime) -> AsyncIterator[dic
     # What comes in meanwhile is left to the next export, or ranges would lead to no message.
     async for message in _messages(chat.id, chat.last_seq):
         yield message
-    for activity in await memories.all_activities(chat.id):
+    activities = await memories.all_activities(chat.id)
+    masked = await _masked(chat.id)
+    for activity in activities:
         if activity.number <= chat.last_activity:
-            yield _activity(activity)
-    async for run in _skipped(chat.id, chat.last_seq):
+            ranges = _without(activity.ranges, masked)
+            # A window of which all was withdrawn has nothing left to tell.
+            if ranges or activity.origin != "window":
+                yield _activity(replace(activity, ranges=ranges))
+    async for run in _skipped(chat.id, chat.last_seq, masked):
         yield run
     for gap in await Gap.filter(chat_id=chat.id).order_by("begins"):
         yield {"type": "gap", "from": _utc(gap.begins), "to": _utc(gap.ends)}
@@ -59,13 +67,16 @@ def _utc(time: datetime) -> str:
 
 
 def _settings(chat: Chat) -> dict[str, Any]:
-    return {
+    settings = {
         "type": "settings",
         "paused": chat.paused,
         "muted": chat.muted,
         "persona": chat.persona,
         "daily_token_limit": chat.daily_token_limit,
     }
+    if chat.speaker_limit is not None:
+        settings["speaker_limit"] = chat.speaker_limit
+    return settings
 
 
 async def _speakers(chat_id: int) -> AsyncIterator[dict[str, Any]]:
@@ -74,13 +85,16 @@ async def _speakers(chat_id: int) -> AsyncIterator[dict[str, Any]]:
         names.setdefault(row.user_id, []).append(row.name)
     for speaker in await Speaker.filter(chat_id=chat_id).order_by("id"):
         earlier = [n for n in names.get(speaker.user_id, []) if n != speaker.name]
-        yield {
+        line: dict[str, Any] = {
             "type": "speaker",
             "user_id": speaker.user_id,
             "name": speaker.name,
             "names": [speaker.name, *earlier],
             "opted_out": speaker.opted_out_at is not None,
         }
+        if speaker.registered_at is not None:
+            line["registered_at"] = _utc(speaker.registered_at)
+        yield line
 
 
 async def _messages(chat_id: int, upto: int) -> AsyncIterator[dict[str, Any]]:
@@ -117,6 +131,28 @@ def _message(row: MessageRow) -> dict[str, Any]:
     return message
 
 
+async def _masked(chat_id: int) -> set[int]:
+    """What was withdrawn out of a window. In the file it is skipped: a window that covers a
+    withdrawn message there was written before it was, and so tells its words."""
+    rows = MessageRow.filter(chat_id=chat_id, activity_id__not_isnull=True)
+    seqs = rows.filter(withdrawn_at__not_isnull=True).values_list("seq", flat=True)
+    return set(cast("list[int]", await seqs))
+
+
+def _without(ranges: Sequence[tuple[int, int]], masked: set[int]) -> tuple[tuple[int, int], ...]:
+    """The runs of short ids with holes where these are."""
+    found: list[tuple[int, int]] = []
+    for first, last in ranges:
+        for seq in range(first, last + 1):
+            if seq in masked:
+                continue
+            if found and found[-1][1] == seq - 1:
+                found[-1] = (found[-1][0], seq)
+            else:
+                found.append((seq, seq))
+    return tuple(found)
+
+
 def _activity(activity: Activity) -> dict[str, Any]:
     line: dict[str, Any] = {
         "type": "activity",
@@ -132,24 +168,28 @@ def _activity(activity: Activity) -> dict[str, Any]:
         "writer": activity.writer,
         "written_at": _utc(activity.written_at),
     }
+    if activity.source_conv is not None:
+        line["source_conv"] = activity.source_conv
     if len(activity.ranges) > 1:
         line["ranges"] = [list(run) for run in activity.ranges]
     return line
 
 
-async def _skipped(chat_id: int, upto: int) -> AsyncIterator[dict[str, Any]]:
+async def _skipped(chat_id: int, upto: int, masked: set[int]) -> AsyncIterator[dict[str, Any]]:
     run: dict[str, Any] | None = None
     last = 0
     while True:
+        left_out = Q(skipped__isnull=False) | Q(withdrawn_at__isnull=False)
         rows = (
-            await MessageRow.filter(
-                chat_id=chat_id, seq__gt=last, seq__lte=upto, skipped__isnull=False
-            )
+            await MessageRow.filter(left_out, chat_id=chat_id, seq__gt=last, seq__lte=upto)
             .order_by("seq")
             .limit(_PAGE)
             .values_list("seq", "skipped")
         )
-        for seq, reason in rows:
+        for seq, skipped in rows:
+            if skipped is None and seq not in masked:
+                continue  # its activity was read before it was withdrawn
+            reason = skipped or "withdrawn"
             if run is not None and run["to_seq"] == seq - 1 and run["reason"] == reason:
                 run["to_seq"] = seq
                 continue
@@ -191,7 +231,7 @@ async def _memory(chat_id: int, memory: Memory) -> dict[str, Any]:
 
 async def _facts(chat_id: int) -> AsyncIterator[dict[str, Any]]:
     for fact, earlier in await facts.everything(chat_id):
-        yield {
+        line: dict[str, Any] = {
             "type": "fact",
             "owner": fact.owner or None,
             "category": fact.category,
@@ -202,6 +242,9 @@ async def _facts(chat_id: int) -> AsyncIterator[dict[str, Any]]:
             "written_at": _utc(fact.written_at),
             "journal": [_earlier(old) for old in earlier],
         }
+        if fact.event_date is not None:
+            line["event_date"] = fact.event_date
+        yield line
 
 
 def _earlier(old: FactVersion) -> dict[str, Any]:

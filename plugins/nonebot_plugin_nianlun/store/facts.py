@@ -4,46 +4,133 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Literal, TypeAlias, cast
 
+from tortoise.queryset import QuerySet
+
+from ..errors import NotRecorded
+from ..memory.fact_items import LONGEST_TURN, FactItem
+from ..memory.promises import due_after, is_kept
 from ..types import Fact
-from .keys import chunks
+from . import exclusions, search, sql
+from .database import transactional
+from .keys import chunks, short_id
 from .models import Fact as FactRow
 from .models import FactVersion
 from .models import Message as MessageRow
+
+_LAST = (1 << 63) - 1
+
+Change: TypeAlias = Literal["added", "updated", "same"]
 
 
 async def store(chat_id: int, facts: Sequence[Fact], now: datetime) -> None:
     """Add or update facts; runs inside the caller's transaction.
 
     The owner is whoever sent the message that the fact names as its source. A source that
-    is no message of this chat, or was withdrawn, makes no fact.
+    is no message of this chat, was withdrawn, or is excluded, makes no fact.
     """
+    excluded = await exclusions.known_for([chat_id]) if facts else {}
     for fact in facts:
         source = await MessageRow.get_or_none(chat_id=chat_id, seq=fact.source, withdrawn_at=None)
-        if source is None:
+        if source is None or exclusions.covers(excluded, chat_id, source.user_id, source.time):
             continue
-        where = {
-            "chat_id": chat_id,
-            "owner": source.user_id,
-            "category": fact.category,
-            "name": fact.name,
-        }
-        row = await FactRow.get_or_none(**where)
-        if row is None:
-            await FactRow.create(
-                **where, text=fact.content, source=fact.source, created_at=now, written_at=now
-            )
-        elif row.text != fact.content:
-            await FactVersion.create(
-                chat_id=chat_id,
-                fact_id=row.id,
-                text=row.text,
-                source=row.source,
-                written_at=row.written_at,
-            )
-            await FactRow.filter(id=row.id).update(
-                text=fact.content, source=fact.source, written_at=now
-            )
+        item = FactItem(fact.category, fact.name, fact.content, fact.due, fact.done)
+        await _put(chat_id, source.user_id, item, fact.source, now)
+
+
+@transactional
+async def remember(
+    chat_id: int, owner: str, items: Sequence[FactItem], source: int | None, now: datetime
+) -> list[Change]:
+    """Add or update facts of one owner: a user id, `me`, or empty for the chat itself.
+
+    Returns what became of each. Raises NotRecorded when the owner may not be recorded, or when
+    `source` is given and is no message of this chat that still stands.
+    """
+    await sql.move_last_seqs({chat_id: 0})
+    owner = short_id(owner)
+    await exclusions.refuse(chat_id, owner, now)
+    stands = MessageRow.filter(chat_id=chat_id, seq=source, withdrawn_at=None)
+    if source is not None and not await stands.exists():
+        raise NotRecorded(f"没有 #{source} 这条消息，或者它已经撤回")
+    return [await _put(chat_id, owner, item, source, now) for item in items]
+
+
+async def _put(
+    chat_id: int, owner: str, item: FactItem, source: int | None, now: datetime
+) -> Change:
+    """Write a fact; the text that it had goes into its journal."""
+    where = {"chat_id": chat_id, "owner": owner, "category": item.category, "name": item.name}
+    row = await FactRow.get_or_none(**where)
+    new = {"text": item.content, "due": due_after(item, row.due if row else None)}
+    done_at = now if is_kept(item) else None
+    if row is None:
+        row = await FactRow.create(
+            **where, **new, done_at=done_at, source=source, created_at=now, written_at=now
+        )
+        await search.add(chat_id, "fact", [row.id])
+        return "added"
+    is_done = (row.done_at is not None) == (done_at is not None)
+    if (row.text, row.due) == (new["text"], new["due"]) and is_done:
+        return "same"
+    await _journal(row)
+    await FactRow.filter(id=row.id).update(**new, done_at=done_at, source=source, written_at=now)
+    await search.add(chat_id, "fact", [row.id])
+    return "updated" if row.text else "added"
+
+
+async def _journal(row: FactRow) -> None:
+    await FactVersion.create(
+        chat_id=row.chat_id,
+        fact_id=row.id,
+        text=row.text,
+        source=row.source,
+        written_at=row.written_at,
+    )
+
+
+@transactional
+async def remove(chat_id: int, owner: str, category: str, name: str, now: datetime) -> bool:
+    """Take a fact away; its text stays in the journal. False when there is none.
+
+    The row stays, without a text: it is what the journal hangs on, and is erased with it.
+    """
+    await sql.move_last_seqs({chat_id: 0})
+    row = await _current(chat_id).get_or_none(owner=short_id(owner), category=category, name=name)
+    if row is None:
+        return False
+    await _journal(row)
+    await FactRow.filter(id=row.id).update(
+        text="", source=None, due=None, done_at=None, written_at=now
+    )
+    return True
+
+
+def _current(chat_id: int) -> QuerySet[FactRow]:
+    """Facts that hold now, without notes."""
+    return FactRow.filter(chat_id=chat_id, name__isnull=False).exclude(text="")
+
+
+async def find(chat_id: int, owner: str, category: str, name: str) -> FactRow | None:
+    return await _current(chat_id).get_or_none(owner=short_id(owner), category=category, name=name)
+
+
+async def listed(
+    chat_id: int, *, owner: str | None = None, category: str | None = None
+) -> list[FactRow]:
+    """Facts that hold now, in order of category and name; all, or of one owner or category."""
+    query = _current(chat_id)
+    if owner is not None:
+        query = query.filter(owner=short_id(owner))
+    if category is not None:
+        query = query.filter(category=category)
+    return await query.order_by("category", "name", "owner")
+
+
+async def journal(fact_id: int) -> list[FactVersion]:
+    """The texts that a fact had before, oldest first; an empty one is from when it was removed."""
+    return await FactVersion.filter(fact_id=fact_id).order_by("id")
 
 
 async def take_back(chat_id: int, seqs: Sequence[int]) -> int:
@@ -51,24 +138,76 @@ async def take_back(chat_id: int, seqs: Sequence[int]) -> int:
 
     Returns how many facts that changed. Runs inside the caller's transaction.
     """
-    changed = 0
+    changed = erased = 0
     for part in chunks(seqs):
-        await FactVersion.filter(chat_id=chat_id, source__in=part).delete()
+        erased += await FactVersion.filter(chat_id=chat_id, source__in=part).delete()
     for part in chunks(seqs):
-        for row in await FactRow.filter(chat_id=chat_id, source__in=part):
-            await _go_back(row)
-            changed += 1
+        rows = await FactRow.filter(chat_id=chat_id, source__in=part).only("id")
+        await _go_back(chat_id, [row.id for row in rows])
+        changed += len(rows)
+    if changed or erased:
+        await _drop_husks(chat_id)
     return changed
 
 
-async def _go_back(row: FactRow) -> None:
-    fact = FactRow.filter(id=row.id)
-    before = await FactVersion.filter(fact_id=row.id).order_by("-id").first()
-    if before is None:
-        await fact.delete()
-        return
-    await fact.update(text=before.text, source=before.source, written_at=before.written_at)
-    await FactVersion.filter(id=before.id).delete()
+async def take_back_around(chat_id: int, seqs: Sequence[int]) -> int:
+    """Remove what facts took from lines beside these that no window covers yet.
+
+    A fact of a turn may tell the words of another line of it. Of lines in a window that is seen
+    to by `take_back_noted`. Runs inside the caller's transaction.
+    """
+    if not seqs:
+        return 0
+    sources = await _sources(chat_id, min(seqs) - LONGEST_TURN, max(seqs) + LONGEST_TURN)
+    near = {s for seq in seqs for s in range(seq - LONGEST_TURN + 1, seq + LONGEST_TURN)}
+    unnoted: list[int] = []
+    for part in chunks(sorted(sources & near)):
+        rows = MessageRow.filter(chat_id=chat_id, seq__in=part, activity_id=None)
+        unnoted += [row.seq for row in await rows.only("seq")]
+    return await take_back(chat_id, unnoted)
+
+
+async def _sources(chat_id: int, first: int, last: int) -> set[int]:
+    """The messages from `first` to `last` that a fact, or an earlier text of one, is from."""
+    where = {"chat_id": chat_id, "source__gte": first, "source__lte": last}
+    now = await FactRow.filter(**where).values_list("source", flat=True)
+    before = await FactVersion.filter(**where).values_list("source", flat=True)
+    return {*cast("list[int]", now), *cast("list[int]", before)}
+
+
+async def _drop_husks(chat_id: int) -> None:
+    """Drop facts that were removed, and of which no earlier text is left either."""
+    empty = FactRow.filter(chat_id=chat_id, text="").only("id")
+    ids = [row.id for row in await empty]
+    for part in chunks(ids):
+        kept = FactVersion.filter(chat_id=chat_id, fact_id__in=part).exclude(text="")
+        held = {row.fact_id for row in await kept.only("fact_id")}
+        gone = [one for one in part if one not in held]
+        await FactVersion.filter(chat_id=chat_id, fact_id__in=gone).delete()
+        await FactRow.filter(id__in=gone).delete()
+
+
+async def take_back_noted(chat_id: int, activity_ids: Sequence[int]) -> None:
+    """Remove what facts took from any message of these windows.
+
+    Runs inside the caller's transaction.
+    """
+    for part in chunks(activity_ids):
+        await take_back(chat_id, await sql.sources_within(chat_id, part))
+
+
+async def _go_back(chat_id: int, fact_ids: Sequence[int]) -> None:
+    for part in chunks(fact_ids):
+        earlier = FactVersion.filter(chat_id=chat_id, fact_id__in=part)
+        before = {version.fact_id: version for version in await earlier.order_by("id")}
+        await FactRow.filter(id__in=[one for one in part if one not in before]).delete()
+        for fact_id, old in before.items():
+            fact = FactRow.filter(id=fact_id)
+            await fact.update(
+                text=old.text, source=old.source, written_at=old.written_at, due=None, done_at=None
+            )
+        await FactVersion.filter(id__in=[version.id for version in before.values()]).delete()
+        await search.add(chat_id, "fact", list(before))
 
 
 async def forget(chat_id: int, user_ids: Sequence[str]) -> int:
@@ -80,13 +219,14 @@ async def forget(chat_id: int, user_ids: Sequence[str]) -> int:
     for part in chunks(own):
         await FactVersion.filter(chat_id=chat_id, fact_id__in=part).delete()
         await FactRow.filter(id__in=part).delete()
-    sources = {row.source for row in await FactRow.filter(chat_id=chat_id).only("source")}
-    sources |= {row.source for row in await FactVersion.filter(chat_id=chat_id).only("source")}
+    unnoted = MessageRow.filter(chat_id=chat_id, user_id__in=user_ids, activity_id=None)
+    around = [row.seq for row in await unnoted.filter(skipped=None).only("seq")]
     said: list[int] = []
-    for part in chunks([source for source in sources if source is not None]):
+    for part in chunks(sorted(await _sources(chat_id, 0, _LAST))):
         rows = MessageRow.filter(chat_id=chat_id, seq__in=part, user_id__in=user_ids)
         said += [row.seq for row in await rows.only("seq")]
-    return len(own) + await take_back(chat_id, said)
+    changed = await take_back(chat_id, said)
+    return len(own) + changed + await take_back_around(chat_id, around)
 
 
 async def everything(chat_id: int) -> list[tuple[FactRow, list[FactVersion]]]:
@@ -100,5 +240,5 @@ async def everything(chat_id: int) -> list[tuple[FactRow, list[FactVersion]]]:
 
 async def categories(chat_id: int) -> list[str]:
     """The categories in use."""
-    rows = await FactRow.filter(chat_id=chat_id).distinct().order_by("category").values("category")
+    rows = await _current(chat_id).distinct().order_by("category").values("category")
     return [row["category"] for row in rows]

@@ -9,9 +9,9 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from ..types import ME, Forgotten
-from . import exclusions, facts, speakers, sql, traces, withdrawals
+from . import diary, exclusions, facts, speakers, sql, traces, withdrawals
 from .database import transactional
-from .keys import short_id
+from .keys import NAMELESS, short_id
 from .models import Activity, Chat, Exclusion
 
 _THAT_SECOND = timedelta(seconds=1)
@@ -19,9 +19,9 @@ _THAT_SECOND = timedelta(seconds=1)
 
 
 async def forget(chat_id: int, user_id: str, at: datetime) -> Forgotten:
-    """Remove what a member said until `at`, and keep it from coming in late or again.
+    """Remove all that is here of a member, and keep away what was said until `at`.
 
-    In a private chat that is the bot's own part too: all of it was said to this one person.
+    In a private chat that is all there is, the bot's own part too: it is about this one person.
     """
     try:
         return await _forget(chat_id, user_id, at)
@@ -34,20 +34,28 @@ async def _forget(chat_id: int, user_id: str, at: datetime) -> Forgotten:
     await sql.move_last_seqs({chat_id: 0})
     chat = await Chat.get(id=chat_id).only("id", "kind")
     speaker = short_id(user_id)
-    user_ids = [speaker, ME] if chat.kind == "private" else [speaker]
+    private = chat.kind == "private"
+    user_ids = sorted({speaker, ME, *await sql.everybody(chat_id)}) if private else [speaker]
     said_in = set(await sql.windows_of(chat_id, user_ids))
-    moments = Activity.filter(chat_id=chat_id, owner__in=user_ids).exclude(text="")
+    moments = Activity.filter(chat_id=chat_id).exclude(text="")
+    if not private:
+        moments = moments.filter(owner=speaker)
+        said_in |= set(await diary.resting_on_speakers(chat_id, user_ids))
     said_in |= {row.id for row in await moments.only("id")}
     # Facts first: what they were taken from is found by who said it.
     fact_count = await facts.forget(chat_id, user_ids)
     forgotten = Forgotten(
-        messages=await sql.blank_speakers(chat_id, user_ids, at),
-        notes=await withdrawals.blank_notes(chat_id, sorted(said_in)),
+        messages=await sql.blank_speakers(chat_id, user_ids, at, speaker),
+        notes=await withdrawals.blank_notes(chat_id, sorted(said_in))
+        + (await withdrawals.blank_memories(chat_id) if private else 0),
         facts=fact_count,
-        names=await speakers.forget(chat_id, user_id),
+        names=sum([await speakers.forget(chat_id, one) for one in user_ids if one != ME]),
         opted_out=await exclusions.opted_out(chat_id, user_id),
     )
-    for excluded in user_ids:
+    if private:
+        await Chat.filter(id=chat_id).update(name=None)
+        await Activity.filter(chat_id=chat_id, owner__startswith=NAMELESS).update(owner=speaker)
+    for excluded in (speaker, ME) if private else (speaker,):
         await _keep_away(chat_id, excluded, at)
     await traces.owe(chat_id)
     return forgotten

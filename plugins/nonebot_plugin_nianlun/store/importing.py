@@ -9,14 +9,14 @@ from itertools import islice
 from typing import Any
 
 from ..types import Incoming
-from . import exclusions, speakers, sql, withdrawals
+from . import exclusions, search, speakers, sql, withdrawals
 from .database import transactional
 from .keys import chunks, short_id
 from .matching import Line, Matching, Near
 from .models import Chat
 from .models import Message as MessageRow
 from .numbers import Numbers, next_number
-from .recording import Readable, dedup_key, message_row, reply_targets
+from .recording import Readable, dedup_key, message_row, reply_targets, store_rows
 
 SYSTEM = "10000"
 """Who says what nobody said, such as who joined: no person, so never a speaker."""
@@ -35,7 +35,7 @@ class Stored:
     empty: int = 0
     """Of the new ones: with nothing in it that could be read."""
     taken_back: list[int] = field(default_factory=list)
-    """Short ids of messages that are withdrawn here, while the file has their words."""
+    """Short ids of messages whose words may not be told: here, in the file, or both."""
 
 
 class Importer:
@@ -126,6 +126,7 @@ class Importer:
             query = MessageRow.filter(chat_id=self.chat_id)
             for part in chunks([row.seq for row in said]):
                 await query.filter(seq__in=part).update(user_id=user_id)
+                await search.add(self.chat_id, "message", part)
             self._told_better |= {row.user_id for row in said}
             shown = {(user_id, row.name, datetime.fromtimestamp(row.second, UTC)) for row in said}
             await speakers.register(self.chat_id, sorted(shown, key=lambda one: one[2]))
@@ -170,7 +171,7 @@ class Importer:
             self._place(line, last)
             masked_at = withdrawals.masked_at(withdrawn, self.chat_id, message)
             excluded = message.skipped == "opted_out"
-            if (masked_at is not None or excluded) and not line.withdrawn:
+            if masked_at is not None or excluded or line.withdrawn:
                 stored.taken_back.append(last)
             if line.withdrawn:
                 masked_at = masked_at or message.time
@@ -185,7 +186,7 @@ class Importer:
                 replies[short_id(message.message_id)] = last
         stored.new = len(rows)
         await self._register(fresh.values())
-        await sql.insert_messages(rows)
+        await store_rows(rows)
         return last
 
     def _place(self, line: Line, seq: int) -> None:
@@ -206,9 +207,9 @@ class Importer:
     ) -> None:
         """What only one side knows to be withdrawn is withdrawn."""
         for index, row in found.items():
-            if row.withdrawn and not lines[index].withdrawn:
+            if row.withdrawn or lines[index].withdrawn:
                 stored.taken_back.append(row.seq)
-            elif lines[index].withdrawn and not row.withdrawn:
+            if lines[index].withdrawn and not row.withdrawn:
                 await withdrawals.mask(self.chat_id, row.seq, lines[index].message.time)
 
 

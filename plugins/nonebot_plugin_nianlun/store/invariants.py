@@ -18,7 +18,9 @@ from typing import Any
 from ..memory.calendar import Calendar
 from ..memory.chat_view import ActivityView, ChatView, LineView, MemoryView, VersionView
 from ..memory.invariants import Inspection, inspect
+from . import search_check
 from .database import BUSY_TIMEOUT_MS, translate
+from .reindexing import is_complete
 
 _LINES = (
     "SELECT seq, time, activity_id, skipped, withdrawn_at IS NOT NULL,"
@@ -69,7 +71,8 @@ def _view(connection: sqlite3.Connection, chat_id: int) -> ChatView:
     def rows(query: str) -> Iterator[Any]:
         return connection.execute(query, (chat_id,))
 
-    last_seq, last_activity = next(rows(_COUNTERS))
+    # Of no chat there is nothing; StopIteration would never leave the thread.
+    last_seq, last_activity = next(rows(_COUNTERS), (0, 0))
     return ChatView(
         last_seq=last_seq,
         last_activity=last_activity,
@@ -78,8 +81,16 @@ def _view(connection: sqlite3.Connection, chat_id: int) -> ChatView:
         memories=[_memory(row) for row in rows(_MEMORIES)],
         versions=[_version(row) for row in rows(_VERSIONS)],
         facts=list(rows(_FACTS)),
+        search=_search(connection, chat_id),
         leases=[(work, holder, _moment(until)) for work, holder, until in rows(_LEASES)],
     )
+
+
+def _search(connection: sqlite3.Connection, chat_id: int) -> list[str]:
+    faults = list(search_check.left_over(connection, chat_id))
+    if is_complete(connection):
+        faults += search_check.missing(connection, chat_id)
+    return faults
 
 
 def _moment(text: str) -> datetime:

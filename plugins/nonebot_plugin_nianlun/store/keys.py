@@ -14,6 +14,8 @@ IN_LIMIT = 500
 """Values in one `IN (…)`: well below what any SQLite allows."""
 ID_LENGTH = 128
 """Width of the columns that hold an id."""
+NAMELESS = "name:"
+"""Begins the user id of somebody of whom no file has told more than the name."""
 
 T = TypeVar("T")
 

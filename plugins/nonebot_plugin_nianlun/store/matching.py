@@ -18,15 +18,13 @@ from typing import NamedTuple
 
 from ..types import ME, Incoming
 from . import sql
-from .keys import short_id
+from .keys import NAMELESS, short_id
 from .speakers import name_key
 
 _NEIGHBOURS = 60
 """Seconds; lines that are nearer than this to each other are looked up together."""
 _OWN_CLOCK = 120
 """How far our own line's time, which is our clock's, may lie from the platform's, in seconds."""
-NAMELESS = "name:"
-"""Begins the user id of somebody of whom no file has told more than the name."""
 _MARK_OR_BLANKS = re.compile(r"\[[^\[\]]*\]|\s+")
 
 
@@ -112,7 +110,7 @@ class Matching:
         self._pair(with_the_words, self._same_person)
         self._pair(with_the_words, self._one_of_two)
         # A masked message has lost its words: whoever said something then, said that.
-        for same in (self._same_speaker, self._same_person, self._one_of_two):
+        for same in (self._same_speaker, self._same_person, self._one_of_two, self._lost_name):
             self._pair(lambda index: masked.get(second_of(self._lines[index]), ()), same)
 
     def told_better(self) -> dict[int, str]:
@@ -200,6 +198,10 @@ class Matching:
         line = self._lines[index]
         unsure = line.nameless or row.user_id.startswith(NAMELESS)
         return unsure and line.message.chat.kind == "private"
+
+    def _lost_name(self, index: int, row: Near) -> bool:
+        """Whoever is forgotten or not recorded has no name here, and none but that in the file."""
+        return self._lines[index].nameless and not row.name
 
     async def _near(self, seconds: Iterable[int], *, sent: bool = False) -> list[Near]:
         """Stored messages of these seconds and of the short times between them."""

@@ -43,10 +43,10 @@ async def _ranges(chat_id: int, activity_ids: Sequence[int]) -> dict[int, list[t
 
 async def _with_ranges(chat_id: int, rows: Sequence[ActivityRow]) -> list[Activity]:
     ranges = await _ranges(chat_id, [row.id for row in rows])
-    return _to_activities(rows, ranges)
+    return to_activities(rows, ranges)
 
 
-def _to_activities(
+def to_activities(
     rows: Sequence[ActivityRow], ranges: Mapping[int, Sequence[tuple[int, int]]]
 ) -> list[Activity]:
     return [
@@ -63,6 +63,7 @@ def _to_activities(
             owner=row.owner,
             version=row.version,
             merged=row.merged,
+            source_conv=row.source_conv,
         )
         for row in rows
     ]
@@ -99,7 +100,7 @@ async def loose_activities(chat_id: int, newest: int) -> list[Activity]:
     """
     ids = await sql.loose_activities(chat_id, newest)
     rows = await ActivityRow.filter(id__in=ids).order_by("date", "time", "number")
-    return _to_activities(rows, {})
+    return to_activities(rows, {})
 
 
 async def all_activities(chat_id: int) -> list[Activity]:

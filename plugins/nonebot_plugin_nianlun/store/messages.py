@@ -63,6 +63,20 @@ async def is_mine(chat_id: int, message_id: str) -> bool:
     return row is not None and row.user_id == ME
 
 
+async def is_buried(chat_id: int, message_id: str) -> bool:
+    """Whether somebody else has spoken since the newest message with this platform id, which is
+    not withdrawn."""
+    row = (
+        await MessageRow.filter(chat_id=chat_id, message_id=short_id(message_id))
+        .order_by("-time")
+        .first()
+    )
+    if row is None or row.withdrawn_at is not None:
+        return False
+    since = MessageRow.filter(chat_id=chat_id, seq__gt=row.seq)
+    return await since.exclude(user_id__in=[ME, row.user_id]).exists()
+
+
 @transactional
 async def skip(chat_id: int, seqs: Sequence[int], reason: SkipReason) -> None:
     """Say of pending messages why no note covers them."""

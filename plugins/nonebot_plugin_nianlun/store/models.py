@@ -29,6 +29,8 @@ class Chat(Model):
     members_read = fields.BooleanField(null=True)
     persona = fields.TextField(null=True)
     daily_token_limit: int | None = fields.BigIntField(null=True)
+    speaker_limit: int | None = fields.IntField(null=True)
+    """How many people may be registered by hand in a store; None for the usual number."""
     timezone = fields.CharField(max_length=64, null=True)
     day_starts_at = fields.CharField(max_length=5, null=True)
     failures = fields.IntField(db_default=0)
@@ -94,6 +96,8 @@ class Activity(Model):
     key_messages = fields.TextField(db_default="[]")
     origin = fields.CharField(max_length=8)
     owner = fields.CharField(max_length=128, null=True)
+    source_conv = fields.TextField(null=True)
+    """Of a moment that another program wrote: the conversation that it names as its source."""
     time = fields.DatetimeField()
     version = fields.IntField(db_default=1)
     writer = fields.CharField(max_length=32)
@@ -207,6 +211,10 @@ class Fact(Model):
     category = fields.CharField(max_length=80)
     name = fields.CharField(max_length=128, null=True)
     text = fields.TextField()
+    note_key = fields.CharField(max_length=64, null=True)
+    """Of a note: what it has in common with all that say the same; see `memory/duplicates.py`."""
+    event_date = fields.CharField(max_length=40, null=True)
+    """Of a note, where it was given: the day or the moment that it tells of."""
     source: int | None = fields.BigIntField(null=True)
     due = fields.CharField(max_length=10, null=True)
     done_at = fields.DatetimeField(null=True)
@@ -216,6 +224,10 @@ class Fact(Model):
     class Meta(Model.Meta):
         table = "nianlun_fact"
         unique_together = (("chat", "owner", "category", "name"),)
+        indexes = (
+            Index(fields=("chat_id", "owner", "note_key")),
+            Index(fields=("chat_id", "category", "name")),
+        )
 
 
 class FactVersion(Model):
@@ -318,6 +330,26 @@ class ChatLink(Model):
     class Meta(Model.Meta):
         table = "nianlun_chat_link"
         unique_together = (("chat", "other_id"),)
+
+
+class Vector(Model):
+    """What an embedding model made of a text, kept so that it is asked once."""
+
+    id: int = fields.BigIntField(primary_key=True)
+    chat = fields.ForeignKeyField("nianlun.Chat", on_delete=NO_ACTION, related_name=False)
+    chat_id: int
+    kind = fields.CharField(max_length=8)
+    """A `SearchKind`."""
+    ref: int = fields.BigIntField()
+    """A message's seq, an activity's number, else the row's id."""
+    model = fields.CharField(max_length=128)
+    content_hash = fields.CharField(max_length=64)
+    vector = fields.BinaryField()
+
+    class Meta(Model.Meta):
+        table = "nianlun_vector"
+        unique_together = (("chat", "kind", "ref", "model"),)
+        indexes = (Index(fields=("chat_id", "model", "content_hash")),)
 
 
 class Property(Model):

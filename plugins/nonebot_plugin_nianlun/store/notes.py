@@ -15,7 +15,7 @@ from tortoise.expressions import F
 
 from ..errors import Overtaken
 from ..types import Activity, Memory, MemoryKind, Note, RollupTask, Window
-from . import facts, sql
+from . import facts, search, sql
 from .database import transactional
 from .models import Activity as ActivityRow
 from .models import Chat, NoteVersion
@@ -52,6 +52,7 @@ async def store_activity(chat_id: int, window: Window, note: Note, now: datetime
     )
     if await sql.change_pending(chat_id, seqs, "activity_id", row.id) != len(seqs):
         raise Overtaken
+    await search.add(chat_id, "activity", [number])
     await facts.store(chat_id, note.facts, now)
     return number
 
@@ -107,6 +108,7 @@ async def replace_activity(
     window = MessageRow.filter(chat_id=chat_id, activity_id=row.id)
     if await window.filter(withdrawn_at=None).count() != len(kept):
         raise Overtaken
+    await search.add(chat_id, "activity", [activity.number])
     await facts.store(chat_id, () if note is None else note.facts, now)
 
 
@@ -140,7 +142,7 @@ async def _store_memory(chat_id: int, task: RollupTask, note: Note, now: datetim
         "stale": False,
     }
     if current is None:
-        await MemoryRow.create(
+        row = await MemoryRow.create(
             chat_id=chat_id,
             kind=task.kind,
             period=task.period,
@@ -158,6 +160,8 @@ async def _store_memory(chat_id: int, task: RollupTask, note: Note, now: datetim
             closed=task.closes or current.closed,
             **values,
         )
+        row = current
+    await search.add(chat_id, task.kind, [row.id])
     for source in task.sources:
         if not await _mark_merged(chat_id, source):
             raise Overtaken

@@ -15,7 +15,7 @@ from tortoise.queryset import QuerySet
 
 from ..types import ME, Incoming
 from . import traces
-from .keys import body, short_id
+from .keys import body, short_id, wordless_key
 from .models import Message as MessageRow
 
 _TOLERANCE = timedelta(minutes=2)
@@ -98,6 +98,8 @@ async def _complete_stored(chat_id: int, message: Incoming) -> bool:
             changes["skipped"] = message.skipped
             if message.skipped == "opted_out":
                 changes |= {"text": "", "segments": "[]"}
+                if found.message_id is None:
+                    changes["dedup_key"] = wordless_key(found.time, found.seq)
                 await traces.owe(chat_id)
     await MessageRow.filter(id=found.id).update(**changes)
     return True

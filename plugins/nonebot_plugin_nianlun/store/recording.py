@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from hashlib import sha256
@@ -9,7 +10,7 @@ from typing import Any, cast
 from uuid import uuid4
 
 from ..types import ME, ChatKey, Incoming, Segment, Withdrawal
-from . import chats, exclusions, own_lines, speakers, sql, withdrawals
+from . import chats, exclusions, own_lines, search, speakers, sql, withdrawals
 from .database import transactional
 from .keys import body, chunks, short_id, wordless_key
 from .models import Chat
@@ -60,8 +61,9 @@ async def _record(
     rows: list[list[Any]] = []
     for chat in await Chat.filter(id__in=list(fresh)).only("id", "last_seq", "name"):
         first = chat.last_seq - len(arrived[chat.id]) + 1
+        await speakers.note_names(chat.id, fresh[chat.id].values(), excluded)
         rows += await _rows(chat, first, fresh[chat.id], withdrawn, readable, character)
-    await sql.insert_messages(rows)
+    await store_rows(rows)
     known = {id_: len(fresh[id_]) - len(part) for id_, part in arrived.items()}
     await sql.move_last_seqs({chat_id: step for chat_id, step in known.items() if step})
     for chat_id, notice in notices:
@@ -121,7 +123,6 @@ async def _rows(
 ) -> list[list[Any]]:
     """The rows of one chat's new messages, the first of them numbered `first`."""
     new = list(fresh.values())
-    await speakers.note_names(chat.id, new)
     names = await speakers.names_for_mentions(chat.id, new, character)
     replies = await reply_targets(chat.id, new)
     await _note_chat_name(chat.id, chat.name, new)
@@ -186,6 +187,20 @@ def message_row(
         None if masked_at is None else masked_at.isoformat(" "),
         skipped,
     ]
+
+
+async def store_rows(rows: Sequence[list[Any]]) -> None:
+    """Insert message rows and make their texts findable; runs inside a transaction."""
+    entries = [
+        search.Entry(row[0], "message", row[1], row[8], row[6]) for row in rows if row[16] is None
+    ]
+
+    async def terms() -> list[list[Any]]:
+        return search.rows_of(entries)
+
+    # The database's thread inserts the rows while ours cuts their texts, which takes as long.
+    _, found = await asyncio.gather(sql.insert_messages(rows), terms())
+    await search.write(found)
 
 
 def _visible(text: str) -> bool:

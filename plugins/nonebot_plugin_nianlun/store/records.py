@@ -15,6 +15,7 @@ class ChatSettings:
     muted: bool = False
     persona: str | None = None
     daily_token_limit: int | None = None
+    speaker_limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,8 @@ class Person:
     names: tuple[str, ...]
     """All names, oldest first; the one that is shown may stand anywhere."""
     opted_out: bool
+    registered_at: datetime | None = None
+    """Of a person whom a named store has registered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,8 @@ class KnownFact:
     text: FactText
     journal: tuple[FactText, ...]
     """Earlier texts, oldest first."""
+    event_date: str | None = None
+    """When what a note tells happened: a day, or a moment in UTC."""
 
 
 Record: TypeAlias = Person | Activity | SkippedRun | GapSpan | Remembered | KnownFact

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
+from ..memory.duplicates import same_key
+from . import search
 from .models import Fact, FactVersion
 from .records import FactText, KnownFact
 
@@ -31,16 +34,35 @@ async def restore(chat_id: int, fact: KnownFact) -> bool:
     await _write_journal(chat_id, row.id, journal)
     due = fact.due if newest in new else row.due
     await Fact.filter(id=row.id).update(
-        text=newest.text, source=newest.source, written_at=newest.written_at, due=due
+        text=newest.text,
+        source=newest.source,
+        written_at=newest.written_at,
+        due=due,
+        note_key=_note_key(fact, newest.text),
     )
+    await search.add(chat_id, "fact", [row.id])
     return False
 
 
 async def _find(chat_id: int, fact: KnownFact) -> Fact | None:
     query = Fact.filter(chat_id=chat_id, owner=fact.owner, category=fact.category, name=fact.name)
-    if fact.name is None:  # a note: nothing but its text tells it from others
-        query = query.filter(text=fact.text.text, written_at=fact.text.written_at)
-    return await query.first()
+    if fact.name is not None:
+        return await query.first()
+    notes = query.filter(event_date=fact.event_date)
+    # Nothing but a text that it has or had tells a note from others.
+    for text in (fact.text, *fact.journal):
+        same = {"text": text.text, "written_at": text.written_at}
+        row = await notes.filter(**same, note_key=same_key(text.text)).first()
+        if row is None:
+            earlier = FactVersion.filter(chat_id=chat_id, **same).values_list("fact_id", flat=True)
+            row = await notes.filter(id__in=cast("list[int]", await earlier)).first()
+        if row is not None:
+            return row
+    return None
+
+
+def _note_key(fact: KnownFact, text: str) -> str | None:
+    return same_key(text) if fact.name is None else None
 
 
 async def _create(chat_id: int, fact: KnownFact) -> None:
@@ -52,9 +74,12 @@ async def _create(chat_id: int, fact: KnownFact) -> None:
         text=fact.text.text,
         source=fact.text.source,
         due=fact.due,
+        note_key=_note_key(fact, fact.text.text),
+        event_date=fact.event_date,
         created_at=min(text.written_at for text in (*fact.journal, fact.text)),
         written_at=fact.text.written_at,
     )
+    await search.add(chat_id, "fact", [row.id])
     await _write_journal(chat_id, row.id, fact.journal)
 
 

@@ -1,13 +1,13 @@
 """Activities, days, months and years of an export, brought back with their numbers moved.
 
 What is there already stays as it is; the file's text is then kept beside it as an earlier one.
-A text that was built on a message which is withdrawn here is not brought back: it is written
-anew from what is left.
+A text that was built on a message which is withdrawn, here or by the file's own word, is not
+brought back: it is written anew from what is left. Nor is a moment of somebody who was forgotten.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import date, timedelta
 import json
 
@@ -16,7 +16,7 @@ from tortoise.expressions import Q
 from ..memory.calendar import Calendar
 from ..memory.keymarks import find_key_messages, renumber_key_marks
 from ..types import Activity, Memory, MemoryKind
-from . import sql
+from . import exclusions, search, sql
 from .keys import chunks
 from .models import Activity as ActivityRow
 from .models import Memory as MemoryRow
@@ -59,17 +59,20 @@ class NoteRestorer:
             raise Refused(f"活动编号 {theirs.number} 在文件里有两次")
         runs = self._window(theirs)
         keys = self._keys(theirs.key_messages)
-        tainted = bool(self._taken_back) and any(
+        tainted = self._cites_taken_back(theirs.text, keys) or await self._is_excluded(theirs)
+        tainted = tainted or any(
             seq in self._taken_back for first, last in runs for seq in range(first, last + 1)
         )
-        text = "" if tainted else self._moved(theirs.text)
-        row, free, left = await self._state(theirs, runs, text)
+        moved = self._moved(theirs.text)
+        text = "" if tainted else moved
+        row, free, left = await self._state(theirs, runs, {text, moved})
+        tainted = tainted or (row is not None and not await self._holds_all(row, runs))
         if row is None and runs and not free:
             raise Refused("包含的消息在这里都已经标为不记")
         if row is None:
             stale = tainted or (not text and left > 0)
             row = await self._create_activity(theirs, runs, text, keys, stale=stale)
-        elif text and row.text != text and not row.stale:
+        elif text and not tainted and row.text != text and not row.stale:
             version = Version(0, theirs.text, theirs.writer, theirs.written_at)
             row.version += await self._keep("activity", str(row.number), row, [version], [])
             await ActivityRow.filter(id=row.id).update(version=row.version)
@@ -97,16 +100,32 @@ class NoteRestorer:
             raise Refused("关键消息不都在文件里")
         return keys
 
+    def _cites_taken_back(self, text: str, keys: Iterable[int] = ()) -> bool:
+        """Whether a text of the file, or `keys` of this chat, tell of what is withdrawn."""
+        cited = (self._seqs.get(number) for number in find_key_messages(text))
+        return not self._taken_back.isdisjoint([*keys, *cited])
+
+    async def _is_excluded(self, theirs: Activity) -> bool:
+        """Whether it is a moment of somebody who was forgotten here, or was not to be recorded."""
+        if theirs.owner is None:
+            return False
+        excluded = await exclusions.known_for([self._chat_id])
+        return exclusions.covers(excluded, self._chat_id, theirs.owner, theirs.time)
+
     def _moved(self, text: str) -> str:
         return renumber_key_marks(text, self._seqs.get)
 
+    def _kept(self, earlier: str) -> str:
+        """An earlier text as it may be kept: not at all when it tells of what is withdrawn."""
+        return "" if self._cites_taken_back(earlier) else self._moved(earlier)
+
     async def _state(
-        self, theirs: Activity, runs: Runs, text: str
+        self, theirs: Activity, runs: Runs, texts: Collection[str]
     ) -> tuple[ActivityRow | None, int, int]:
         """The activity if it is here; messages that a note may cover; those of them with words."""
         if not runs:
             here = ActivityRow.filter(chat_id=self._chat_id, date=theirs.date, origin=theirs.origin)
-            return await here.filter(time=theirs.time, text=text).first(), 0, 0
+            return await here.filter(time=theirs.time, text__in=texts).first(), 0, 0
         holders: dict[int, int] = {}
         free = left = 0
         for first, last in runs:
@@ -119,6 +138,17 @@ class NoteRestorer:
         if not holders:
             return None, free, left
         return await ActivityRow.get(id=max(holders, key=lambda id_: holders[id_])), free, left
+
+    async def _holds_all(self, row: ActivityRow, runs: Runs) -> bool:
+        """Whether the window here has all that the file's has.
+
+        When something of the rest is taken back, it would not lead to the file's text.
+        """
+        for first, last in runs:
+            covered = await sql.covered(self._chat_id, first, last)
+            if any(holder != row.id for holder, *_ in covered):
+                return False
+        return True
 
     async def _create_activity(
         self, theirs: Activity, runs: Runs, text: str, keys: list[int], *, stale: bool
@@ -135,6 +165,7 @@ class NoteRestorer:
             key_messages=json.dumps(keys if text else []),
             origin=theirs.origin,
             owner=theirs.owner,
+            source_conv=theirs.source_conv,
             time=theirs.time,
             version=1,
             writer=theirs.writer,
@@ -148,6 +179,7 @@ class NoteRestorer:
             await window.filter(seq__gte=first, seq__lte=last).update(
                 activity_id=row.id, skipped=None
             )
+        await search.add(self._chat_id, "activity", [row.number])
         return row
 
     async def remembered(self, theirs: Remembered) -> None:
@@ -158,6 +190,7 @@ class NoteRestorer:
         keys = self._keys(memory.key_messages)
         refs = [int(ref) if memory.kind == "day" else ref for ref in memory.sources]
         tainted = not memory.text or any(ref in self._tainted for ref in refs)
+        tainted = tainted or self._cites_taken_back(memory.text, keys)
         row = await MemoryRow.get_or_none(
             chat_id=self._chat_id, kind=memory.kind, period=memory.period
         )
@@ -200,12 +233,12 @@ class NoteRestorer:
     ) -> MemoryRow:
         memory = theirs.memory
         self.new += 1
-        texts = [("" if tainted else self._moved(v.text), v) for v in theirs.versions]
+        texts = [("" if tainted else self._kept(v.text), v) for v in theirs.versions]
         await NoteVersion.bulk_create(
             self._version(memory.kind, memory.period, old.version, text, old, sources)
             for text, old in texts
         )
-        return await MemoryRow.create(
+        row = await MemoryRow.create(
             chat_id=self._chat_id,
             kind=memory.kind,
             period=memory.period,
@@ -220,6 +253,8 @@ class NoteRestorer:
             merged=False,
             stale=tainted,
         )
+        await search.add(self._chat_id, memory.kind, [row.id])
+        return row
 
     def _version(
         self, kind: str, ref: str, number: int, text: str, old: Version, sources: Sequence[str]
@@ -253,7 +288,7 @@ class NoteRestorer:
         blanked = any(old.blanked for old in earlier)
         number = row.version
         for old in texts:
-            text = self._moved(old.text)
+            text = self._kept(old.text)
             if not text or blanked or (text, old.writer, old.written_at) in known:
                 continue
             await self._version(kind, ref, number, text, old, sources).save()

@@ -10,7 +10,7 @@ from tortoise.expressions import Q
 
 from ..memory.calendar import Calendar
 from ..types import Activity, ChatKey
-from . import chats, exclusions, restored_facts, speakers, sql
+from . import chats, exclusions, restored_facts, speakers, sql, traces
 from .database import transactional
 from .importing import Importer, Stored
 from .models import Chat, Gap
@@ -42,6 +42,7 @@ async def create_chat(
         muted=settings.muted,
         persona=settings.persona,
         daily_token_limit=settings.daily_token_limit,
+        speaker_limit=settings.speaker_limit,
         timezone=timezone,
         created_at=now,
     )
@@ -60,6 +61,7 @@ class Restorer:
         self._exported_at = exported_at
         self._cover = Cover()
         self._taken_back: set[int] = set()
+        self._erasure: str | None = None
         self._notes = NoteRestorer(
             self._chat_id, self._seqs, self._cover, self._taken_back, calendar
         )
@@ -84,6 +86,7 @@ class Restorer:
         await sql.move_last_seqs({self._chat_id: 0})
         chat = await Chat.get(id=self._chat_id).only("id", "last_activity")
         self._notes.last = chat.last_activity
+        await self._look_what_was_erased()
         refused: list[tuple[int, str]] = []
         for index, record in enumerate(records):
             try:
@@ -93,6 +96,13 @@ class Restorer:
         if self._notes.last != chat.last_activity:
             await Chat.filter(id=chat.id).update(last_activity=self._notes.last)
         return refused
+
+    async def _look_what_was_erased(self) -> None:
+        """Others may take back words while the file is read, also of what was just stored."""
+        erasure = await traces.last_erasure(self._chat_id)
+        if erasure != self._erasure:
+            self._erasure = erasure
+            self._taken_back.update(await sql.wordless(self._chat_id))
 
     async def _store(self, record: Record) -> None:
         if isinstance(record, Person):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from hashlib import sha256
 from typing import cast
@@ -10,10 +11,13 @@ import unicodedata
 
 from tortoise.expressions import F
 
-from ..types import Incoming
+from ..capture.cleaning import clean_text
+from ..errors import SpeakerError
+from ..memory.render import one_line
+from ..types import ME, Incoming
 from . import exclusions, sql
 from .database import transactional
-from .keys import chunks
+from .keys import chunks, short_id
 from .models import Chat, Fact, Message, Speaker, SpeakerName
 from .records import Person
 
@@ -33,10 +37,17 @@ def name_key(name: str) -> str:
     return key if len(key) <= 128 else sha256(key.encode()).hexdigest()
 
 
-async def note_names(chat_id: int, messages: Iterable[Incoming]) -> None:
-    """Register the speakers of new messages and keep every name that they show."""
+async def note_names(
+    chat_id: int, messages: Iterable[Incoming], excluded: exclusions.Known
+) -> None:
+    """Register the speakers of new messages and keep every name that they show.
+
+    `excluded` are the exclusions of the chat.
+    """
     for message in messages:
         known = _shown.get((chat_id, message.user_id))
+        if exclusions.concerns(excluded, chat_id, message.user_id):
+            known = None  # another process may have struck off the name
         if known == message.name or message.skipped == "opted_out":
             continue
         await _note_name(chat_id, message)
@@ -46,7 +57,7 @@ async def note_names(chat_id: int, messages: Iterable[Incoming]) -> None:
 
 
 async def _note_name(chat_id: int, message: Incoming) -> None:
-    user_id = message.user_id[:128]
+    user_id = short_id(message.user_id)
     await Speaker.bulk_create(
         [Speaker(chat_id=chat_id, user_id=user_id, name=message.name, named_at=message.time)],
         ignore_conflicts=True,
@@ -104,6 +115,12 @@ async def restore(chat_id: int, person: Person, at: datetime) -> None:
     excluded = await exclusions.known_for([chat_id])
     if exclusions.covers(excluded, chat_id, person.user_id, at):
         return
+    if exclusions.concerns(excluded, chat_id, person.user_id):
+        # The names of a file have no times: they may be what was forgotten. What they are called
+        # since then is in their messages.
+        person = replace(person, name=person.user_id, names=())
+        if not person.opted_out:
+            return
     speaker = Speaker(
         chat_id=chat_id,
         user_id=person.user_id,
@@ -113,6 +130,12 @@ async def restore(chat_id: int, person: Person, at: datetime) -> None:
     )
     known = await Speaker.filter(chat_id=chat_id, user_id=person.user_id).exists()
     await Speaker.bulk_create([speaker], ignore_conflicts=True)
+    if person.registered_at is not None and person.user_id != ME:
+        # A limit is for whoever registers people, not for what is brought back.
+        unregistered = Speaker.filter(
+            chat_id=chat_id, user_id=person.user_id, registered_at__isnull=True
+        )
+        await unregistered.update(registered_at=person.registered_at)
     await register(chat_id, [(person.user_id, name, at) for name in person.names])
     if person.opted_out and not known:
         await exclusions.begin(chat_id, person.user_id, at, at)
@@ -120,6 +143,7 @@ async def restore(chat_id: int, person: Person, at: datetime) -> None:
 
 async def forget(chat_id: int, user_id: str) -> int:
     """Remove the names of a speaker; returns how many. Runs inside the caller's transaction."""
+    user_id = short_id(user_id)
     names = await SpeakerName.filter(chat_id=chat_id, user_id=user_id).delete()
     speaker = Speaker.filter(chat_id=chat_id, user_id=user_id)
     await speaker.filter(opted_out_at=None).delete()
@@ -187,3 +211,33 @@ async def current_names(chat_id: int, user_ids: Iterable[str]) -> dict[str, str]
     """Today's names of these people; those who were never recorded are left out."""
     query = Speaker.filter(chat_id=chat_id, user_id__in=list(set(user_ids)))
     return dict(cast("list[tuple[str, str]]", await query.values_list("user_id", "name")))
+
+
+async def bearers(chat_id: int, names: Iterable[str]) -> dict[str, str]:
+    """Everybody who is or was called by one of these names, by user id, with that name."""
+    keys = {name_key(name) for name in names}
+    query = SpeakerName.filter(chat_id=chat_id, name_key__in=sorted(keys)).order_by("id")
+    return dict(cast("list[tuple[str, str]]", await query.values_list("user_id", "name")))
+
+
+async def resolve(chat_id: int, name_or_number: str) -> str:
+    """The user id of whom a person means: by number, or by any name that they have ever had.
+
+    Raises SpeakerError when nobody is called so, or several people are, or were.
+    """
+    key = name_key(clean_text(name_or_number))
+    if key == ME:
+        return ME
+    if key.lower() == ME:
+        raise SpeakerError(f"机器人自己写作 {ME}，全部小写")
+    if await Speaker.filter(chat_id=chat_id, user_id=key).exists():
+        return key
+    named = SpeakerName.filter(chat_id=chat_id, name_key=key).distinct()
+    found = tuple(cast("list[str]", await named.values_list("user_id", flat=True)))
+    if len(found) == 1:
+        return found[0]
+    shown = one_line(name_or_number)
+    if not found:
+        raise SpeakerError(f"这里没有叫 {shown} 的人")
+    several = tuple(sorted(found))
+    raise SpeakerError(f"叫 {shown} 的不止一人，请写号码：{'、'.join(several)}", several)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from tortoise.connection import get_connection
 
-from .keys import chunks
+from .keys import NAMELESS, chunks
 
 SCHEMA_OBJECTS = (
     # All three are looked for every few seconds and are few among very many. The conditions
@@ -77,16 +77,18 @@ _CHANGE_PENDING = (
 _BLANK = "text = '', name = '', segments = '[]', dedup_key = {key}"
 # The key of a line without an id holds a hash of its words, which could be guessed from it.
 _WORDLESS_KEY = (
-    "CASE WHEN message_id IS NULL"
+    f"CASE WHEN message_id IS NULL OR user_id LIKE '{NAMELESS}%'"
     " THEN substr(dedup_key, 1, instr(dedup_key, '|')) || '|masked|' || seq ELSE dedup_key END"
 )
 _BLANK_PENDING = (
     f"UPDATE nianlun_message SET {_BLANK}, skipped = 'opted_out'"
     " WHERE chat_id = ? AND user_id = ? AND activity_id IS NULL AND skipped IS NULL"
 ).format(key=_WORDLESS_KEY)
+# Where nobody knows more of a speaker than the name, the id is the name.
 _BLANK_SPEAKERS = (
     f"UPDATE nianlun_message SET {_BLANK}, withdrawn_at = COALESCE(withdrawn_at, ?),"
-    " skipped = CASE WHEN activity_id IS NULL THEN 'withdrawn' ELSE skipped END"
+    " skipped = CASE WHEN activity_id IS NULL THEN 'withdrawn' ELSE skipped END,"
+    f" user_id = CASE WHEN user_id LIKE '{NAMELESS}%' THEN ? ELSE user_id END"
     " WHERE chat_id = ? AND user_id IN ({marks})"
 )
 _SAID_ANYTHING = (
@@ -97,6 +99,25 @@ _WINDOWS_OF = (
     "SELECT DISTINCT activity_id FROM nianlun_message WHERE chat_id = ? AND user_id IN ({marks})"
     " AND activity_id IS NOT NULL AND withdrawn_at IS NULL"
 )
+_SOURCES_WITHIN = (
+    "SELECT seq FROM nianlun_message WHERE chat_id = ? AND activity_id IN ({marks}) AND seq IN"
+    " (SELECT source FROM nianlun_fact WHERE chat_id = ?"
+    " UNION SELECT source FROM nianlun_fact_version WHERE chat_id = ?)"
+)
+_BUILT_ON = (
+    "SELECT id, {period} AS period, text <> '' AS told FROM {table} WHERE chat_id = ? AND kind = ?"
+    " AND EXISTS (SELECT 1 FROM json_each(sources) WHERE value IN ({marks}))"
+)
+_WORDLESS = (
+    "SELECT seq FROM nianlun_message WHERE chat_id = ?"
+    " AND (withdrawn_at IS NOT NULL OR skipped = 'opted_out')"
+)
+_OWNERS = """
+SELECT user_id FROM nianlun_message WHERE chat_id = ?
+UNION SELECT user_id FROM nianlun_speaker WHERE chat_id = ?
+UNION SELECT owner FROM nianlun_fact WHERE chat_id = ?
+UNION SELECT owner FROM nianlun_activity WHERE chat_id = ? AND owner IS NOT NULL
+"""
 _SET_PROPERTY = (
     'INSERT INTO "nianlun_property" ("key", "value") VALUES (?, ?)'
     ' ON CONFLICT ("key") DO UPDATE SET "value" = excluded."value"'
@@ -211,14 +232,48 @@ async def windows_of(chat_id: int, user_ids: Sequence[str]) -> list[int]:
     return [row["activity_id"] for row in await _rows(query, chat_id, *user_ids)]
 
 
-async def blank_speakers(chat_id: int, user_ids: Sequence[str], at: datetime) -> int:
-    """Mask every message of these speakers, names too; returns how many still had words."""
+async def blank_speakers(chat_id: int, user_ids: Sequence[str], at: datetime, instead: str) -> int:
+    """Mask every message of these speakers, names too; returns how many still had words.
+
+    A user id that is a name becomes `instead`.
+    """
     marks = ",".join("?" * len(user_ids))
     said = await _rows(_SAID_ANYTHING.format(marks=marks), chat_id, *user_ids)
     query = _BLANK_SPEAKERS.format(key=_WORDLESS_KEY, marks=marks)
-    values = [at.isoformat(" "), chat_id, *user_ids]
+    values = [at.isoformat(" "), instead, chat_id, *user_ids]
     await get_connection("default").execute_query(query, values)
     return said[0]["messages"]
+
+
+async def sources_within(chat_id: int, activity_ids: Sequence[int]) -> list[int]:
+    """The messages of these windows from which a fact, as it is or as it was, was taken."""
+    query = _SOURCES_WITHIN.format(marks=",".join("?" * len(activity_ids)))
+    return [row["seq"] for row in await _rows(query, chat_id, *activity_ids, chat_id, chat_id)]
+
+
+async def built_on(
+    chat_id: int, kind: str, sources: Sequence[str], *, earlier: bool
+) -> list[tuple[int, str, bool]]:
+    """Memories of a kind that hold such a source: row id, period, whether there is a text.
+
+    With `earlier` their earlier texts. Reads all of that kind: a day that was written by another
+    calendar stands under another date than what it was built on.
+    """
+    table, period = ("nianlun_note_version", "ref") if earlier else ("nianlun_memory", "period")
+    marks = ",".join("?" * len(sources))
+    query = _BUILT_ON.format(table=table, period=period, marks=marks)
+    rows = await _rows(query, chat_id, kind, *sources)
+    return [(row["id"], row["period"], bool(row["told"])) for row in rows]
+
+
+async def wordless(chat_id: int) -> list[int]:
+    """The messages that lost their words or were stored without. Reads the whole chat."""
+    return [row["seq"] for row in await _rows(_WORDLESS, chat_id)]
+
+
+async def everybody(chat_id: int) -> list[str]:
+    """User ids of all to whom anything of a chat belongs. Reads the whole chat."""
+    return [row["user_id"] for row in await _rows(_OWNERS, *[chat_id] * 4)]
 
 
 async def set_property(key: str, value: str) -> None:

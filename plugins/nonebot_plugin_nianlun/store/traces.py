@@ -30,14 +30,27 @@ _LOCK_MS = 200
 """A checkpoint holds up writers while it waits for readers."""
 _SHARE = 200
 """A file is rewritten for at most one part in so many of the time."""
-_REPLACED = "原因里可能有被收回的话，已经一起清掉了"
+_ERASED = "erased:"
+"""With the chat's row id: the key of what names the last erasure in it."""
+REPLACED = "原因里可能有被收回的话，已经一起清掉了"
 
 
 async def owe(chat_id: int) -> None:
     """Note that words were erased in this chat; runs inside the transaction that erased them."""
-    await sql.set_property(_OWED, uuid4().hex)
+    erasure = uuid4().hex
+    await sql.set_property(_OWED, erasure)
+    await sql.set_property(f"{_ERASED}{chat_id}", erasure)
     # A failed job is told with what the model wrote.
-    await Chat.filter(id=chat_id, last_error__isnull=False).update(last_error=_REPLACED)
+    await Chat.filter(id=chat_id, last_error__isnull=False).update(last_error=REPLACED)
+
+
+async def last_erasure(chat_id: int) -> str | None:
+    """What names the last erasure in this chat.
+
+    When it is not any more what it was, what was read before may hold what is erased since.
+    """
+    row = await Property.get_or_none(key=f"{_ERASED}{chat_id}")
+    return None if row is None else row.value
 
 
 class Traces:
@@ -125,6 +138,8 @@ class Traces:
 
     def _rewrite(self, connection: sqlite3.Connection) -> None:
         connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+        # The index drops what was taken out of it only where it merges its parts.
+        connection.execute("INSERT INTO nianlun_search (nianlun_search) VALUES ('optimize')")
         connection.execute("VACUUM")
         connection.execute(f"PRAGMA busy_timeout = {_LOCK_MS}")
         self._renew_backup(connection)

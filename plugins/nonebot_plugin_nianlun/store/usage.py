@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tortoise.expressions import F
 from tortoise.functions import Sum
 
@@ -53,3 +55,10 @@ async def spent(chat_id: int, date: str) -> tuple[int, int]:
     rows = await query.values("calls", "prompt_tokens", "completion_tokens")
     tokens = sum(row["prompt_tokens"] + row["completion_tokens"] for row in rows)
     return sum(row["calls"] for row in rows), tokens
+
+
+async def calls(chat_id: int, date: str, purposes: Sequence[str]) -> tuple[int, int]:
+    """Calls of a day for these purposes, and how many of them failed."""
+    query = UsageCount.filter(chat_id=chat_id, date=date, purpose__in=list(purposes))
+    rows = await query.values("calls", "failures")
+    return sum(row["calls"] for row in rows), sum(row["failures"] for row in rows)

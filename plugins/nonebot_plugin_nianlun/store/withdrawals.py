@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-import json
 from typing import Any, TypeAlias
 
 from ..types import Incoming, Withdrawal
-from . import facts, sql, traces
+from . import diary, facts, sql, traces
 from .keys import chunks, short_id, wordless_key
 from .models import Activity, Exclusion, Memory, NoteVersion
 from .models import Message as MessageRow
@@ -90,59 +89,66 @@ async def _mask(chat_id: int, row: MessageRow, at: datetime) -> None:
         changes["dedup_key"] = wordless_key(row.time, row.seq)
     await MessageRow.filter(id=row.id).update(**changes)
     await facts.take_back(chat_id, [row.seq])
-    if row.activity_id is not None:
-        await blank_notes(chat_id, [row.activity_id])
+    await facts.take_back_around(chat_id, [row.seq])
+    noted = [] if row.activity_id is None else [row.activity_id]
+    moments = await diary.resting_on(chat_id, row.seq, row.time)
+    if noted or moments:
+        await blank_notes(chat_id, [*noted, *moments])
     await traces.owe(chat_id)
 
 
 async def blank_notes(chat_id: int, activity_ids: Sequence[int]) -> int:
     """Empty these activities and, at every version, what was built on them.
 
-    The next run writes them anew. Returns how many notes that are. Runs inside the caller's
-    transaction.
+    The next run writes them anew. Returns of how many notes a text is gone. Runs inside the
+    caller's transaction.
     """
-    sources: dict[str, set[str]] = {}
+    numbers: list[str] = []
+    blanked = 0
     for part in chunks(activity_ids):
         activities = Activity.filter(chat_id=chat_id, id__in=part)
-        for row in await activities.only("number", "date"):
-            sources.setdefault(row.date, set()).add(str(row.number))
+        rows = await activities.only("number", "text")
+        numbers += [str(row.number) for row in rows]
+        blanked += sum(row.text != "" for row in rows)
         await activities.update(stale=True, merged=False, **_BLANK)
-        # A fact may tell the words of the line beside its own; what still holds is noted anew.
-        said = MessageRow.filter(chat_id=chat_id, activity_id__in=part)
-        await facts.take_back(chat_id, [row.seq for row in await said.only("seq")])
-    numbers = [number for found in sources.values() for number in found]
+    # A fact may tell the words of the line beside its own; what still holds is noted anew.
+    await facts.take_back_noted(chat_id, activity_ids)
     for part in chunks(numbers):
         earlier = NoteVersion.filter(chat_id=chat_id, kind="activity", ref__in=part)
         await earlier.update(blanked=True, **_BLANK)
-    blanked = len(numbers)
-    for kind, width in (("day", 10), ("month", 7), ("year", 4)):
-        by_period: dict[str, set[str]] = {}
-        for below, found in sources.items():
-            by_period.setdefault(below[:width], set()).update(found)
-        current, touched = await _blank_built_on(chat_id, kind, by_period)
+    sources = numbers
+    for kind in ("day", "month", "year"):
+        current, sources = await _blank_built_on(chat_id, kind, sources)
         blanked += current
-        sources = {period: {period} for period in touched}
     return blanked
 
 
-async def _blank_built_on(
-    chat_id: int, kind: str, sources: Mapping[str, set[str]]
-) -> tuple[int, set[str]]:
-    """Empty the memories of these periods, and their earlier texts, that hold such a source.
+async def blank_memories(chat_id: int) -> int:
+    """Empty all days, months and years at every version; returns of how many a text is gone.
 
-    Returns how many memories that are, and the periods of which any version was emptied.
+    Runs inside the caller's transaction.
     """
-    held: dict[int, str] = {}
-    old: dict[int, str] = {}
-    for part in chunks(list(sources)):
-        for row in await Memory.filter(chat_id=chat_id, kind=kind, period__in=part):
-            if sources[row.period] & set(json.loads(row.sources)):
-                held[row.id] = row.period
-        for row in await NoteVersion.filter(chat_id=chat_id, kind=kind, ref__in=part):
-            if sources[row.ref] & set(json.loads(row.sources)):
-                old[row.id] = row.ref
-    for part in chunks(list(held)):
-        await Memory.filter(id__in=part).update(stale=True, merged=False, **_BLANK)
-    for part in chunks(list(old)):
-        await NoteVersion.filter(id__in=part).update(blanked=True, **_BLANK)
-    return len(held), {*held.values(), *old.values()}
+    memories = Memory.filter(chat_id=chat_id)
+    blanked = await memories.exclude(text="").count()
+    await memories.update(stale=True, merged=False, **_BLANK)
+    await NoteVersion.filter(chat_id=chat_id).update(blanked=True, **_BLANK)
+    return blanked
+
+
+async def _blank_built_on(chat_id: int, kind: str, sources: Sequence[str]) -> tuple[int, list[str]]:
+    """Empty the memories of a kind, and their earlier texts, that hold such a source.
+
+    Returns of how many memories a text is gone, and the periods of which any version was emptied.
+    """
+    told: dict[int, bool] = {}
+    periods: set[str] = set()
+    for part in chunks(sources):
+        held = await sql.built_on(chat_id, kind, part, earlier=False)
+        old = await sql.built_on(chat_id, kind, part, earlier=True)
+        told |= {id_: text for id_, _, text in held if id_ not in told}
+        periods |= {period for _, period, _ in (*held, *old)}
+        for ids in chunks([id_ for id_, _, _ in held]):
+            await Memory.filter(id__in=ids).update(stale=True, merged=False, **_BLANK)
+        for ids in chunks([id_ for id_, _, _ in old]):
+            await NoteVersion.filter(id__in=ids).update(blanked=True, **_BLANK)
+    return sum(told.values()), sorted(periods)

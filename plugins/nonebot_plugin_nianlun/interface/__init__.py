@@ -1,0 +1,1 @@
+"""What other programs call from Python, one file a purpose."""

@@ -1,0 +1,214 @@
+"""Search: what is written goes into the index with it, and is found again beside all writing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+import sqlite3
+import threading
+from typing import Any, TypeVar
+
+from tortoise.connection import get_connection
+
+from ..memory.calendar import Calendar
+from ..memory.embedding import Near
+from ..memory.links import Linked
+from ..memory.search import Candidate, Search, SearchKind
+from . import searching
+from .database import BUSY_TIMEOUT_MS, translate
+from .keys import chunks
+from .search_schema import REFS, TEXTS, document
+from .search_terms import terms_of
+
+T = TypeVar("T")
+
+DROP = "DELETE FROM nianlun_search_terms WHERE id = ?"
+# Both here and not one by a trigger on the other: around every row that a trigger writes FTS5
+# keeps a savepoint, and writes out what it has gathered, which takes three times as long.
+WRITE = (
+    # Should ever an entry be left over, it must not keep anybody from writing.
+    "INSERT OR REPLACE INTO nianlun_search_terms (id, terms) VALUES (?, ?)",
+    "INSERT INTO nianlun_search (rowid, terms) VALUES (?, ?)",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A text that is to be found."""
+
+    chat_id: int
+    kind: SearchKind
+    ref: int
+    """A message's seq, an activity's number, else the row's id."""
+    text: str
+    speaker: str | None = None
+    """Who said it, or whose it is, by user id."""
+
+    def row(self) -> list[Any]:
+        """Its id and terms, as the index has them."""
+        terms = terms_of(self.chat_id, self.kind, self.text, self.speaker)
+        return [document(self.chat_id, self.kind, self.ref), terms]
+
+
+async def add(chat_id: int, kind: SearchKind, refs: Sequence[int]) -> None:
+    """Make the texts of these rows findable as they stand now, those that may be found.
+
+    Runs inside the transaction that wrote them.
+    """
+    connection = get_connection("default")
+    for part in chunks(refs):
+        query = f"{TEXTS[kind]} AND {REFS[kind]} IN ({','.join('?' * len(part))})"
+        _, rows = await connection.execute_query(query, [chat_id, *part])
+        await put(
+            Entry(chat_id, kind, ref, text, speaker) for ref, text, speaker in map(tuple, rows)
+        )
+
+
+async def put(entries: Iterable[Entry]) -> None:
+    """Make these texts findable; one that is there already is replaced.
+
+    Runs inside the transaction that writes the texts themselves, and after it wrote them.
+    """
+    rows = rows_of(entries)
+    if rows:
+        await get_connection("default").execute_many(DROP, [row[:1] for row in rows])
+        await write(rows)
+
+
+def rows_of(entries: Iterable[Entry]) -> list[list[Any]]:
+    """The entries' ids and terms, in the order in which they are to be written."""
+    # FTS5 writes out what it has gathered whenever an id is lower than the one before.
+    return sorted(entry.row() for entry in entries)
+
+
+async def write(rows: Sequence[list[Any]]) -> None:
+    """Make findable what was not there before; those without a term are left out."""
+    if found := [row for row in rows if row[1]]:
+        for statement in WRITE:
+            await get_connection("default").execute_many(statement, found)
+
+
+class SearchReader:
+    """Searches in a thread and on a connection of its own: it never waits for whoever writes.
+
+    A search that is cancelled, by a deadline say, ends at once. Methods raise StoreError.
+    """
+
+    def __init__(self, path: Path, calendar: Calendar) -> None:
+        """`calendar` tells which moments a day, month or year is about. Opens nothing yet."""
+        self._path = path
+        self._calendar = calendar
+        self._thread: ThreadPoolExecutor | None = None
+        self._connection: sqlite3.Connection | None = None
+        self._lock = threading.Lock()
+        self._running: object | None = None
+        self._names: dict[int, tuple[tuple[int, int], dict[str, set[str]]]] = {}
+
+    async def find(self, chat_id: int, search: Search, *, around: int = 0) -> list[Candidate]:
+        """The best of what matches, of messages, of notes and of facts, each best first.
+
+        Behind them come the `around` lines before and after each message that was found, with
+        a score of 0, as far as the search allows for them too.
+        """
+        return await self._run(
+            lambda connection: searching.find(connection, self._calendar, chat_id, search, around)
+        )
+
+    async def look_up(
+        self, chat_id: int, search: Search, wanted: Sequence[Near], *, around: int = 0
+    ) -> list[Candidate]:
+        """Of these, in this order, what the search allows for, whatever its terms: each text
+        once, at most as many as it wants of a kind; then the lines around them, as in `find`."""
+        return await self._run(
+            lambda connection: searching.look_up(
+                connection, self._calendar, chat_id, search, wanted, around
+            )
+        )
+
+    async def messages(self, chat_id: int, seqs: Sequence[int]) -> list[Candidate]:
+        """These messages as far as they may be found, in order of seq, with a score of 0."""
+        return await self._run(lambda connection: searching.messages(connection, chat_id, seqs))
+
+    async def company(
+        self, chat_id: int, hits: Sequence[Candidate]
+    ) -> tuple[Linked, dict[str, str]]:
+        """Where the facts among these lead, one step far, and today's names, by user id, of all
+        whose words and facts that makes."""
+        return await self._run(lambda connection: searching.company(connection, chat_id, hits))
+
+    async def names(self, chat_id: int) -> dict[str, set[str]]:
+        """All names that people of this chat have or had, with the user ids of who bears each."""
+        return await self._run(lambda connection: self._read_names(connection, chat_id))
+
+    def _read_names(self, connection: sqlite3.Connection, chat_id: int) -> dict[str, set[str]]:
+        stand = searching.stand_of_names(connection, chat_id)
+        known = self._names.get(chat_id)
+        if known is None or known[0] != stand:
+            self._names = {**self._names, chat_id: (stand, searching.names(connection, chat_id))}
+        return self._names[chat_id][1]
+
+    async def close(self) -> None:
+        """End whatever is running, and close the connection."""
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        with self._lock:
+            if self._connection is not None:
+                self._connection.interrupt()
+        if self._thread is not None:
+            self._thread.shutdown(wait=True, cancel_futures=True)
+            self._thread = None
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    async def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        token = object()
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="nianlun-search")
+        loop = asyncio.get_running_loop()
+        future = loop.run_in_executor(self._thread, self._work, work, token)
+        try:
+            return await future
+        except asyncio.CancelledError:
+            self._interrupt(token)
+            raise
+
+    def _interrupt(self, token: object) -> None:
+        with self._lock:
+            # Not the search of somebody else that has begun since.
+            if self._running is token and self._connection is not None:
+                self._connection.interrupt()
+
+    def _work(self, work: Callable[[sqlite3.Connection], T], token: object) -> T:
+        try:
+            connection = self._connected()
+            with self._lock:
+                self._running = token
+            try:
+                # One view for all of it: what is taken back meanwhile is found whole or not at all.
+                connection.execute("BEGIN")
+                return work(connection)
+            finally:
+                with self._lock:
+                    self._running = None
+                with suppress(sqlite3.Error):
+                    connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise translate(error) from error
+
+    def _connected(self) -> sqlite3.Connection:
+        if self._connection is None:
+            connection = sqlite3.connect(
+                self._path,
+                timeout=BUSY_TIMEOUT_MS / 1000,
+                isolation_level=None,
+                check_same_thread=False,
+            )
+            connection.execute("PRAGMA query_only = ON")
+            self._connection = connection
+        return self._connection

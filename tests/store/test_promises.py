@@ -1,0 +1,297 @@
+"""Promises and 去年今天 over a real file: from what was said to what stands before a reply."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time, timedelta
+from pathlib import Path
+import sqlite3
+from unittest.mock import patch
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from plugins.nonebot_plugin_nianlun.capture.readable import readable
+from plugins.nonebot_plugin_nianlun.chat import recall
+from plugins.nonebot_plugin_nianlun.chat.recall import Recaller
+from plugins.nonebot_plugin_nianlun.chat.reminders import reminder
+from plugins.nonebot_plugin_nianlun.config import Settings
+from plugins.nonebot_plugin_nianlun.errors import StoreUnavailable
+from plugins.nonebot_plugin_nianlun.llm.turn_writer import TurnWriter, TurnYield
+from plugins.nonebot_plugin_nianlun.memory.anniversaries import same_dates
+from plugins.nonebot_plugin_nianlun.memory.calendar import Calendar
+from plugins.nonebot_plugin_nianlun.memory.promises import Promise, dated
+from plugins.nonebot_plugin_nianlun.outcomes import Outcomes
+from plugins.nonebot_plugin_nianlun.recalling import Recalling
+from plugins.nonebot_plugin_nianlun.store import (
+    chats,
+    diary,
+    facts,
+    forgetting,
+    memories,
+    messages,
+    promises,
+    recording,
+)
+from plugins.nonebot_plugin_nianlun.store.models import Fact as Row
+from plugins.nonebot_plugin_nianlun.store.models import Memory as MemoryRow
+from plugins.nonebot_plugin_nianlun.store.search import SearchReader
+from plugins.nonebot_plugin_nianlun.turn_memory import TurnMemory
+from plugins.nonebot_plugin_nianlun.types import (
+    ME,
+    ChatKey,
+    Fact,
+    Incoming,
+    Message,
+    Scene,
+    Withdrawal,
+)
+from tests.store.test_restoring import bring, exported, write
+from tests.store.test_upkeep import DAY, local
+from tests.store.test_upkeep import World as Upkept
+from tests.support.scripted_writer import SetClock
+
+ZONE = ZoneInfo("Asia/Shanghai")
+CALENDAR = Calendar(ZONE, time(4))
+WEDNESDAY, FRIDAY = date(2026, 11, 4), date(2026, 11, 6)
+NOON = datetime(2026, 11, 4, 12, tzinfo=ZONE).astimezone(UTC)
+GROUP = ChatKey("10001", "group", "123")
+OTHER = ChatKey("10001", "group", "456")
+DEER, RIVER = "20001", "20002"
+NAMES = {DEER: "小鹿", RIVER: "阿川", ME: "小忆"}
+
+
+@dataclass
+class World:
+    clock: SetClock
+    recaller: Recaller
+
+    async def say(self, text: str, by: str = DEER, chat: ChatKey = GROUP) -> int:
+        """Record a line now; returns its short id."""
+        at = self.clock.time = self.clock.time + timedelta(minutes=1)
+        segments = [{"type": "text", "data": {"text": text}}]
+        line = Incoming(
+            chat, at, by, NAMES[by], segments, "event", message_id=f"m{at.timestamp():.0f}"
+        )
+        await recording.record([line], readable, "小忆", at)
+        return (await messages.recent(await self.id_of(chat), 1))[0].seq
+
+    async def learn(
+        self, content: str, source: int, *, done: bool = False, chat: ChatKey = GROUP
+    ) -> None:
+        """Store the promise 报告 as a turn does."""
+        chat_id = await self.id_of(chat)
+        lines = [line for line in await messages.recent(chat_id, 12) if line.seq == source]
+        fact = Fact("promise", "报告", content, source, done=done)
+        learnt = dated([fact], lines, CALENDAR)
+        await diary.keep_turn(chat_id, [source], learnt, [], self.clock.now())
+
+    async def id_of(self, chat: ChatKey = GROUP) -> int:
+        return (await chats.ensure([chat], self.clock.now()))[chat]
+
+    async def due(self, today: date, chat: ChatKey = GROUP) -> list[Promise]:
+        return await promises.due(await self.id_of(chat), today)
+
+    async def day(self, period: str, text: str, chat: ChatKey = GROUP) -> None:
+        await MemoryRow.create(
+            chat_id=await self.id_of(chat),
+            kind="day",
+            period=period,
+            text=text,
+            writer="model",
+            written_at=NOON,
+            closed=True,
+            merged=True,
+        )
+
+    async def last(self) -> str:
+        return (await self.recaller.prompt(GROUP)).messages[-1]["content"]
+
+
+@pytest.fixture
+async def world(database_file: Path) -> AsyncIterator[World]:
+    clock = SetClock(NOON)
+    reader = SearchReader(database_file, CALENDAR)
+    settings = Settings(keep_days=1)
+    recalling = Recalling(reader, "小忆", clock, CALENDAR)
+    try:
+        found = World(clock, Recaller(settings, "小忆", clock, CALENDAR, recalling))
+        await found.id_of()
+        yield found
+    finally:
+        await reader.close()
+
+
+async def test_a_promise_is_due_from_the_day_before_until_three_days_after(world: World) -> None:
+    seq = await world.say("我答应周五前把报告给你")
+    await world.learn("小鹿答应 11 月 6 日前把报告交给小忆", seq)
+    promise = Promise(DEER, "小鹿答应 11 月 6 日前把报告交给小忆", FRIDAY)
+    seen = [await world.due(FRIDAY + timedelta(days=days)) for days in range(-2, 5)]
+    assert seen == [[], [promise], [promise], [promise], [promise], [promise], []]
+
+
+async def test_it_is_closed_when_its_owner_says_so(world: World) -> None:
+    await world.learn("答应周五前交报告", await world.say("周五前把报告给你"))
+    await world.learn("小鹿的报告已经交了", await world.say("他交了", RIVER))
+    assert len(await world.due(FRIDAY)) == 1  # somebody else's word closes nothing
+    await world.learn("小鹿的报告已经交了", await world.say("报告交了"))
+    assert await world.due(FRIDAY) == []
+    assert (await Row.get(owner=DEER)).done_at == world.clock.now()
+
+
+async def test_a_note_of_a_window_dates_it_and_roll_ups_leave_it(database_file: Path) -> None:
+    world = Upkept(database_file)
+    await chats.ensure([GROUP], world.clock.now())
+    world.writer.facts = lambda window: (Fact("promise", "报告", "交报告", 1),)
+    await world.say("周五前把报告给你", local(DAY, 8))  # a Friday
+    await world.say("下周一再说", local(DAY, 8, 1))
+    await world.run(everything=True)
+    world.clock.time += timedelta(days=2)
+    await world.run(everything=True)
+    assert await world.memory("day", DAY.isoformat())
+    due = await promises.due(world.chat_id, DAY + timedelta(days=2))
+    assert due == [Promise(DEER, "交报告", DAY)]
+
+
+class _Told(TurnWriter):
+    """Finds a promise in the first line."""
+
+    def __init__(self) -> None:
+        """Needs no model."""
+
+    async def write(self, lines: Sequence[Message], scene: Scene) -> TurnYield:
+        return TurnYield((Fact("promise", "报告", "交报告", lines[0].seq),), (), ())
+
+
+async def test_a_turn_dates_it(world: World) -> None:
+    async def settle() -> None:
+        return None
+
+    async def scene(chat: ChatKey, chat_id: int, text: str) -> Scene:
+        return Scene(chat, "QQ群", "小忆", "温柔")
+
+    async def affordable(chat_id: int, chat: ChatKey) -> bool:
+        return True
+
+    await world.say("周五前把报告给你")
+    await world.say("好，我等着", ME)
+    turns = TurnMemory(
+        _Told(),
+        world.clock,
+        CALENDAR,
+        Outcomes(world.clock),
+        settle=settle,
+        scene=scene,
+        affordable=affordable,
+    )
+    turns.after(GROUP, DEER)
+    await turns.flush()
+    assert await world.due(FRIDAY) == [Promise(DEER, "交报告", FRIDAY)]
+
+
+async def test_a_mark_closes_it_and_a_new_day_opens_it_again(world: World) -> None:
+    await world.learn("交报告", await world.say("周五前把报告给你"))
+    await world.learn("交报告", await world.say("喏"), done=True)
+    assert await world.due(FRIDAY) == []
+    await world.learn("交报告", await world.say("下周一再给你一份"))
+    monday = date(2026, 11, 9)
+    assert [promise.due for promise in await world.due(monday)] == [monday]
+    row = await Row.get(owner=DEER)
+    assert row.done_at is None
+    assert len(await facts.journal(row.id)) == 2
+
+
+async def test_the_day_stays_when_only_the_text_changes_and_moves_when_put_off(
+    world: World,
+) -> None:
+    await world.learn("交报告", await world.say("周五前把报告给你"))
+    await world.learn("报告写了一半", await world.say("写了一半"))
+    assert [(p.content, p.due) for p in await world.due(FRIDAY)] == [("报告写了一半", FRIDAY)]
+    await world.learn("报告写了一半", await world.say("得周六前了"))
+    assert [p.due for p in await world.due(FRIDAY)] == [FRIDAY + timedelta(days=1)]
+
+
+async def test_no_other_chat_and_no_taken_back_or_forgotten_promise(world: World) -> None:
+    await world.learn("交报告", await world.say("周五前把报告给你"))
+    await world.learn("别处的", await world.say("周五前给", RIVER, OTHER), chat=OTHER)
+    assert [p.content for p in await world.due(FRIDAY)] == ["交报告"]
+    assert [p.content for p in await world.due(FRIDAY, OTHER)] == ["别处的"]
+    message_id = f"m{(NOON + timedelta(minutes=1)).timestamp():.0f}"
+    notice = Withdrawal(GROUP, message_id, DEER, world.clock.now())
+    await recording.record([notice], readable, "小忆", world.clock.now())
+    assert await world.due(FRIDAY) == []
+    await forgetting.forget(await world.id_of(OTHER), RIVER, world.clock.now())
+    assert await world.due(FRIDAY, OTHER) == []
+
+
+async def test_the_reply_is_reminded_and_of_a_promise_rather_than_of_a_year_ago(
+    world: World,
+) -> None:
+    await world.day("2025-11-06", "去年一起看了初雪。")
+    await world.day("2025-11-07", "去年一起包了饺子。")
+    await world.day("2026-11-03", "昨天很闲。")
+    await world.learn("小鹿答应周五前交报告", await world.say("周五前把报告给你"))
+    assert "答应过的事" not in await world.last()
+    world.clock.time = NOON + timedelta(days=2)
+    shown = await world.last()
+    assert "- 小鹿：小鹿答应周五前交报告（今天到期）" in shown
+    assert "去年今天" not in shown
+    assert shown.index("答应过的事") < shown.index("【此刻】")
+    await world.learn("报告已经交了", await world.say("报告交了"))
+    assert "去年今天：去年一起看了初雪。" in await world.last()
+    assert (await world.last()).count("去年今天：") == 1
+
+
+async def test_of_the_years_before_only_this_chats_days_that_stand(world: World) -> None:
+    await world.day("2025-11-04", "别的群的事。", OTHER)
+    assert await reminder(await world.id_of(), WEDNESDAY, ()) == ""
+    await world.day("2025-11-04", "去年的事。")
+    assert await reminder(await world.id_of(), WEDNESDAY, ()) == "去年今天：去年的事。"
+    assert await reminder(await world.id_of(), WEDNESDAY, {"2025-11-04"}) == ""
+    await MemoryRow.filter(text="去年的事。").update(stale=True)
+    assert await reminder(await world.id_of(), WEDNESDAY, ()) == ""
+
+
+async def test_both_are_found_by_an_index(world: World, database_file: Path) -> None:
+    await world.learn("交报告", await world.say("周五前把报告给你"))
+    dates = ", ".join(f"'{period}'" for period in same_dates(WEDNESDAY))
+    queries = (
+        f"SELECT * FROM nianlun_memory WHERE chat_id = 1 AND kind = 'day' AND period IN ({dates})",
+        "SELECT * FROM nianlun_fact WHERE chat_id = 1 AND category = 'promise' "
+        "AND done_at IS NULL AND due >= '2026-11-03' AND due <= '2026-11-07'",
+    )
+    with closing(sqlite3.connect(database_file)) as database:
+        plans = [database.execute(f"EXPLAIN QUERY PLAN {query}").fetchall() for query in queries]
+    assert "chat_id=? AND kind=? AND period=?" in plans[0][0][3]
+    assert "chat_id=? AND category=?" in plans[1][0][3]
+    assert await memories.memories(1, "day", same_dates(WEDNESDAY)) == []
+
+
+async def test_trouble_costs_the_reminder_and_not_the_reply(world: World) -> None:
+    await world.say("在吗")
+
+    async def broken(*_: object) -> str:
+        raise StoreUnavailable("磁盘满了")
+
+    with patch.object(recall, "reminder", broken):
+        assert "在吗" in await world.last()
+    assert world.recaller.trouble == "磁盘满了"
+    assert "在吗" in await world.last()
+    assert world.recaller.trouble is None
+
+
+async def test_an_export_brings_back_what_is_open_and_what_is_not(
+    world: World, tmp_path: Path
+) -> None:
+    await world.learn("交报告", await world.say("周五前把报告给你"))
+    file = write(tmp_path / "open.jsonl", await exported(GROUP))
+    await bring(file, replace(GROUP, peer_id="789"))
+    copy = ChatKey("10001", "group", "789")
+    assert [p.content for p in await world.due(FRIDAY, copy)] == ["交报告"]
+    await world.learn("报告已经交了", await world.say("交了"))
+    file = write(tmp_path / "closed.jsonl", await exported(GROUP))
+    again = ChatKey("10001", "group", "790")
+    await bring(file, again)
+    assert await world.due(FRIDAY, again) == []

@@ -1,0 +1,300 @@
+"""Recall over a real file: the right things, whole, from one chat, and never more than the room."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+import pytest
+
+from plugins.nonebot_plugin_nianlun.capture.readable import readable
+from plugins.nonebot_plugin_nianlun.chat.recall import Recaller, last_words
+from plugins.nonebot_plugin_nianlun.config import Settings
+from plugins.nonebot_plugin_nianlun.errors import StoreUnavailable
+from plugins.nonebot_plugin_nianlun.memory.calendar import Calendar
+from plugins.nonebot_plugin_nianlun.memory.search import RecallResult
+from plugins.nonebot_plugin_nianlun.memory.tokens import estimate_tokens
+from plugins.nonebot_plugin_nianlun.recalling import Recalling
+from plugins.nonebot_plugin_nianlun.store import chats, facts, recording
+from plugins.nonebot_plugin_nianlun.store.database import transactional
+from plugins.nonebot_plugin_nianlun.store.search import SearchReader
+from plugins.nonebot_plugin_nianlun.types import ME, ChatKey, Fact, Incoming, Message
+from tests.support.scripted_writer import SetClock
+
+ZONE = ZoneInfo("Asia/Shanghai")
+CALENDAR = Calendar(ZONE, time(4))
+NOW = datetime(2026, 11, 29, 12, 0, tzinfo=ZONE).astimezone(UTC)
+GROUP = ChatKey("10001", "group", "742100123")
+OTHER = ChatKey("10001", "group", "742100124")
+DEER, RIVER, NAMESAKE = "20001", "20002", "20003"
+NAMES = {DEER: "小鹿", RIVER: "阿川", NAMESAKE: "小鹿", ME: "小忆"}
+
+
+@dataclass
+class World:
+    clock: SetClock
+    reader: SearchReader
+    recalling: Recalling
+
+    async def say(
+        self, text: str, by: str = DEER, *, days: float = 0, chat: ChatKey = GROUP
+    ) -> None:
+        """Record a line that was said so many days ago."""
+        at = NOW - timedelta(days=days)
+        segments = [{"type": "text", "data": {"text": text}}]
+        line = Incoming(chat, at.replace(microsecond=0), by, NAMES[by], segments, "event")
+        await recording.record([line], readable, "小忆", NOW)
+
+    async def know(self, *found: Fact, chat: ChatKey = GROUP) -> None:
+        await transactional(facts.store)(await self.id_of(chat), found, NOW)
+
+    async def id_of(self, chat: ChatKey = GROUP) -> int:
+        chat_id = await chats.find(chat)
+        assert chat_id is not None
+        return chat_id
+
+    async def recall(self, text: str, *, chat: ChatKey = GROUP, **options: Any) -> RecallResult:
+        return await self.recalling.recall(await self.id_of(chat), text, **options)
+
+    def recaller(self) -> Recaller:
+        return Recaller(Settings(), "小忆", self.clock, CALENDAR, self.recalling)
+
+
+@pytest.fixture
+async def world(database_file: Path) -> AsyncIterator[World]:
+    clock = SetClock(NOW)
+    reader = SearchReader(database_file, CALENDAR)
+    try:
+        yield World(clock, reader, Recalling(reader, "小忆", clock, CALENDAR))
+    finally:
+        await reader.close()
+
+
+def contents(found: RecallResult) -> list[str]:
+    return [item.content for item in found.items]
+
+
+async def test_an_old_line_comes_back_with_who_and_when(world: World) -> None:
+    await world.say("我对花生过敏，一吃就肿", days=200)
+    for number in range(40):
+        await world.say(f"第 {number} 句闲话，天气还行", RIVER, days=1)
+    found = await world.recall("谁对花生过敏来着？")
+    assert found.items[0].text == "- #1 2026-05-13 12:00 小鹿：我对花生过敏，一吃就肿"
+    assert found.items[0].address == "#1"
+    assert found.text == "\n".join(item.text for item in found.items)
+    assert found.budget_used == sum(item.tokens for item in found.items)
+    assert not found.embedding_used
+
+
+async def test_an_answer_comes_with_its_question(world: World) -> None:
+    await world.say("枸杞岛的船票多少钱", RIVER, days=30)
+    await world.say("一百二，学生半价", days=30 - 0.0001)
+    await world.say("晚上吃什么", RIVER, days=3)
+    assert contents(await world.recall("枸杞岛船票什么价"))[:2] == [
+        "枸杞岛的船票多少钱",
+        "一百二，学生半价",
+    ]
+
+
+async def test_two_of_one_name_are_told_apart(world: World) -> None:
+    await world.say("我养了一只三花猫", DEER, days=9)
+    await world.say("我养了一只橘猫", NAMESAKE, days=8)
+    found = await world.recall("谁养了猫")
+    assert {item.text.partition(" ")[2].split(" ", 3)[3] for item in found.items} == {
+        "小鹿（尾号0001）：我养了一只三花猫",
+        "小鹿（尾号0003）：我养了一只橘猫",
+    }
+    only = await world.recall("谁养了猫", speaker=NAMESAKE)
+    assert contents(only) == ["我养了一只橘猫"]
+
+
+async def test_another_chat_is_never_found(world: World) -> None:
+    await world.say("群里的密码本在抽屉", days=3)
+    await world.say("另一个群的密码本在柜子", days=3, chat=OTHER)
+    assert contents(await world.recall("密码本在哪")) == ["群里的密码本在抽屉"]
+    assert contents(await world.recall("密码本在哪", chat=OTHER)) == ["另一个群的密码本在柜子"]
+
+
+async def test_a_fact_comes_first_and_brings_what_it_links_to(world: World) -> None:
+    await world.say("我不喝咖啡，只喝龙井", DEER, days=5)
+    await world.say("咖啡馆新开了一家", RIVER, days=4)
+    await world.know(
+        Fact("preferences", "coffee", "不喝咖啡，改喝 [[preferences:tea]]，见 [[event:gone]]", 1),
+        Fact("preferences", "tea", "只喝龙井", 1),
+    )
+    found = await world.recall("小鹿喝不喝咖啡", asker=RIVER)
+    assert [item.address for item in found.items[:2]] == [
+        "[preferences:coffee]",
+        "[preferences:tea]",
+    ]
+    assert found.items[1].text == "- [preferences:tea]（小鹿） 只喝龙井"
+    assert found.unresolved_links == ("event:gone",)
+    own = await world.recall("我喝不喝咖啡", asker=DEER)
+    assert own.items[1].text == "- [preferences:tea] 只喝龙井"
+
+
+async def test_a_time_in_words_is_a_gate(world: World) -> None:
+    await world.say("在吃火锅", days=31)
+    await world.say("又吃火锅", days=1)
+    await world.say("还吃火锅", days=3)
+    yesterday = await world.recall("昨天吃了什么？火锅吗")
+    assert (contents(yesterday), yesterday.widened) == (["又吃火锅"], False)
+
+
+async def test_an_empty_time_widens_and_says_so(world: World) -> None:
+    await world.say("吃了火锅", days=3)
+    await world.say("吃了火锅", days=90)
+    found = await world.recall("前天吃了什么？火锅吗")
+    assert (contents(found), found.widened) == (["吃了火锅"], True)
+
+
+async def test_a_given_time_stands_in_place_of_words(world: World) -> None:
+    await world.say("吃了火锅", days=3)
+    await world.say("又吃火锅", days=90)
+    span = (NOW - timedelta(days=91), NOW - timedelta(days=89))
+    found = await world.recall("昨天的火锅", time_range=span)
+    assert (contents(found), found.widened) == (["又吃火锅"], False)
+
+
+async def test_limit_and_budget_and_what_was_dropped(world: World) -> None:
+    for number in range(30):
+        await world.say(f"第{number}次说起跑步计划，每天早上五公里，风雨无阻", days=20 - number / 2)
+    three = await world.recall("跑步计划", limit=3)
+    assert len(three.items) == 3
+    small = await world.recall("跑步计划", budget_tokens=100)
+    assert 0 < small.budget_used <= 100
+    assert small.dropped
+    assert len(small.items) + len(small.dropped) == 10
+    assert await world.recall("跑步计划", limit=0) == RecallResult()
+    assert await world.recall("跑步计划", budget_tokens=0) == RecallResult()
+
+
+ANY_TEXT = st.text(max_size=60) | st.text(
+    st.sampled_from('"*^:()-+{}[]AND OR NOT NEAR%_\x00\ud800\u2028我昨天3月5日小鹿咖啡a'),
+    max_size=40,
+)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(ANY_TEXT, st.integers(-5, 300), st.none() | st.sampled_from([DEER, ME, "x'\x00", ""]))
+async def test_no_text_makes_recall_raise_or_pass_its_budget(
+    world: World, text: str, budget: int, person: str | None
+) -> None:
+    if await chats.find(GROUP) is None:
+        await world.say('昨天3月5日和小鹿喝咖啡 "AND" a* OR \u2028 b')
+        await world.say("小忆你好", RIVER)
+    found = await world.recall(text, budget_tokens=budget, speaker=person, asker=person)
+    assert estimate_tokens(found.text) <= found.budget_used <= max(budget, 0)
+
+
+async def test_a_reply_gets_what_its_question_brings_up_and_nothing_twice(world: World) -> None:
+    await world.say("我对花生过敏，一吃就肿", days=200)
+    for number in range(90):
+        await world.say(f"第 {number} 句闲话", RIVER, days=1 - number / 100)
+    await world.say("小忆，谁对花生过敏来着", RIVER)
+    messages = (await world.recaller().prompt(GROUP, asker=RIVER)).messages
+    end = messages[-1]["content"]
+    assert "【这句话让你想起】\n- #1 2026-05-13 12:00 小鹿：我对花生过敏，一吃就肿\n" in end
+    assert repr(messages).count("谁对花生过敏来着") == 1
+    assert "花生" not in messages[0]["content"]
+
+
+async def test_a_note_is_shown_the_facts_that_its_window_touches(world: World) -> None:
+    await world.say("我不喝咖啡", DEER, days=5)
+    await world.say("我养了只猫", RIVER, days=5)
+    await world.know(
+        Fact("preferences", "coffee", "不喝咖啡", 1), Fact("profile", "cat", "养了一只三花猫", 2)
+    )
+    recaller, chat_id = world.recaller(), await world.id_of()
+    scene = await recaller.scene(GROUP, chat_id, "早\n这家店的咖啡\n真不错")
+    assert scene.recalled == "- [preferences:coffee]（小鹿） 不喝咖啡"
+    assert scene.known_categories == ("preferences", "profile")
+    assert (await recaller.scene(GROUP, chat_id, "早上好")).recalled == ""
+    assert (await recaller.scene(GROUP, chat_id, "")).recalled == ""
+
+
+async def test_a_search_that_fails_costs_what_it_would_have_found(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await world.say("小忆你好")
+
+    async def broken(*arguments: object, **options: object) -> RecallResult:
+        raise StoreUnavailable("索引坏了")
+
+    async def stuck(*arguments: object, **options: object) -> RecallResult:
+        await asyncio.sleep(60)
+        raise AssertionError("nobody ended it")
+
+    recaller = world.recaller()
+    monkeypatch.setattr(world.recalling, "recall", broken)
+    assert "小忆你好" in repr((await recaller.prompt(GROUP)).messages)
+    assert recaller.trouble == "索引坏了"
+    monkeypatch.setattr(world.recalling, "recall", stuck)
+    assert "小忆你好" in repr((await recaller.prompt(GROUP)).messages)
+    assert recaller.trouble == "搜索记忆超过了 1 秒"
+    monkeypatch.undo()
+    await recaller.prompt(GROUP)
+    assert recaller.trouble is None
+
+
+def line(seq: int, by: str, text: str, seconds: int) -> Message:
+    return Message(seq, NOW + timedelta(seconds=seconds), by, NAMES[by], text)
+
+
+def test_the_last_words_are_the_askers_own_and_of_one_breath() -> None:
+    history = [
+        line(1, RIVER, "很久以前", 0),
+        line(2, RIVER, "在吗", 300),
+        line(3, DEER, "在", 310),
+        line(4, RIVER, "上次那家店叫什么", 320),
+        line(5, DEER, "哪家", 330),
+    ]
+    assert last_words(history, RIVER) == ("在吗\n上次那家店叫什么", RIVER)
+    assert last_words(history, "20009") == ("在\n哪家", DEER)
+    assert last_words([], None) == ("", None)
+
+
+async def test_whoever_is_often_called_is_not_found_by_the_calls(world: World) -> None:
+    await world.say("阿川搬到徐汇了", days=50)
+    for number in range(80):
+        await world.say(f"@阿川 出来打{number}局游戏", days=40 - number / 10)
+    assert contents(await world.recall("阿川搬到哪里了", limit=1)) == ["阿川搬到徐汇了"]
+
+
+async def test_an_open_question_about_somebody_finds_what_they_said_last(world: World) -> None:
+    await world.say("阿川来了", days=90)
+    await world.say("我去云南出差了，下个月才回来", RIVER, days=9)
+    for number in range(20):
+        await world.say("哈" * (number % 3 + 1), RIVER, days=8 - number / 10)
+    assert contents(await world.recall("阿川最近怎么样", limit=2)) == [
+        "我去云南出差了，下个月才回来",
+        "阿川来了",
+    ]
+
+
+async def test_a_time_with_anything_in_it_is_not_widened_for_a_question_open_to_all(
+    world: World,
+) -> None:
+    await world.say("手术很顺利", days=1)
+    await world.say("昨天聊什么了", days=20)
+    found = await world.recall("昨天大家聊了什么")
+    assert (contents(found), found.widened) == (["手术很顺利"], False)
+    found = await world.recall("昨天小鹿说了什么", asker=RIVER)
+    assert (contents(found), found.widened) == (["手术很顺利"], False)
+
+
+async def test_a_given_time_without_a_zone_is_by_the_clocks_of_the_bot(world: World) -> None:
+    await world.say("吃了火锅", days=1)
+    local = NOW.astimezone(ZONE).replace(tzinfo=None)
+    day, hour = timedelta(days=1), timedelta(hours=1)
+    found = await world.recall("火锅", time_range=(local - day - hour, local - day + hour))
+    assert contents(found) == ["吃了火锅"]
+    found = await world.recall("火锅", time_range=(local - day + hour, local))
+    assert contents(found) == []
