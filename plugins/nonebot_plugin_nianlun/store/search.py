@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 import sqlite3
-import threading
 from typing import Any, TypeVar
 
 from tortoise.connection import get_connection
@@ -19,8 +15,8 @@ from ..memory.embedding import Near
 from ..memory.links import Linked
 from ..memory.search import Candidate, Search, SearchKind
 from . import searching
-from .database import BUSY_TIMEOUT_MS, translate
 from .keys import chunks
+from .reading import ReadThread
 from .search_schema import REFS, TEXTS, document
 from .search_terms import terms_of
 
@@ -100,12 +96,8 @@ class SearchReader:
 
     def __init__(self, path: Path, calendar: Calendar) -> None:
         """`calendar` tells which moments a day, month or year is about. Opens nothing yet."""
-        self._path = path
         self._calendar = calendar
-        self._thread: ThreadPoolExecutor | None = None
-        self._connection: sqlite3.Connection | None = None
-        self._lock = threading.Lock()
-        self._running: object | None = None
+        self._reading = ReadThread(path, "nianlun-search")
         self._names: dict[int, tuple[tuple[int, int], dict[str, set[str]]]] = {}
 
     async def find(self, chat_id: int, search: Search, *, around: int = 0) -> list[Candidate]:
@@ -152,63 +144,8 @@ class SearchReader:
         return self._names[chat_id][1]
 
     async def close(self) -> None:
-        """End whatever is running, and close the connection."""
-        await asyncio.to_thread(self._close)
-
-    def _close(self) -> None:
-        with self._lock:
-            if self._connection is not None:
-                self._connection.interrupt()
-        if self._thread is not None:
-            self._thread.shutdown(wait=True, cancel_futures=True)
-            self._thread = None
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        """End whatever is running."""
+        await self._reading.close()
 
     async def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        token = object()
-        if self._thread is None:
-            self._thread = ThreadPoolExecutor(1, thread_name_prefix="nianlun-search")
-        loop = asyncio.get_running_loop()
-        future = loop.run_in_executor(self._thread, self._work, work, token)
-        try:
-            return await future
-        except asyncio.CancelledError:
-            self._interrupt(token)
-            raise
-
-    def _interrupt(self, token: object) -> None:
-        with self._lock:
-            # Not the search of somebody else that has begun since.
-            if self._running is token and self._connection is not None:
-                self._connection.interrupt()
-
-    def _work(self, work: Callable[[sqlite3.Connection], T], token: object) -> T:
-        try:
-            connection = self._connected()
-            with self._lock:
-                self._running = token
-            try:
-                # One view for all of it: what is taken back meanwhile is found whole or not at all.
-                connection.execute("BEGIN")
-                return work(connection)
-            finally:
-                with self._lock:
-                    self._running = None
-                with suppress(sqlite3.Error):
-                    connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            raise translate(error) from error
-
-    def _connected(self) -> sqlite3.Connection:
-        if self._connection is None:
-            connection = sqlite3.connect(
-                self._path,
-                timeout=BUSY_TIMEOUT_MS / 1000,
-                isolation_level=None,
-                check_same_thread=False,
-            )
-            connection.execute("PRAGMA query_only = ON")
-            self._connection = connection
-        return self._connection
+        return await self._reading.run(work)

@@ -6,9 +6,7 @@ hundredths of a second, and nothing has to be built or kept in balance.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 import sqlite3
 from typing import TypeVar
@@ -17,7 +15,7 @@ import numpy as np
 
 from ..memory.embedding import Near
 from ..memory.search import SearchKind
-from .database import BUSY_TIMEOUT_MS, translate
+from .reading import ReadThread
 from .search_schema import LAST_REF, document, kind_and_ref
 from .vectors import Passage, known, missing
 
@@ -56,9 +54,7 @@ class VectorIndex:
     """Reads in a thread and on a connection of its own. Methods raise StoreError."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="nianlun-vectors")
-        self._connection: sqlite3.Connection | None = None
+        self._reading = ReadThread(path, "nianlun-vectors")
         self._held: dict[int, _Held] = {}
         """By chat, what was asked for last at the end."""
 
@@ -110,37 +106,11 @@ class VectorIndex:
         return await self._run(lambda connection: known(connection, chat_id, model, hashes))
 
     async def close(self) -> None:
-        await asyncio.to_thread(self._thread.shutdown, cancel_futures=True)
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        await self._reading.close()
         self._held.clear()
 
     async def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._work, work)
-
-    def _work(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        try:
-            connection = self._connected()
-            connection.execute("BEGIN")  # one view for all of it
-            try:
-                return work(connection)
-            finally:
-                connection.execute("ROLLBACK")
-        except sqlite3.Error as error:
-            raise translate(error) from error
-
-    def _connected(self) -> sqlite3.Connection:
-        if self._connection is None:
-            connection = sqlite3.connect(
-                self._path,
-                timeout=BUSY_TIMEOUT_MS / 1000,
-                isolation_level=None,
-                check_same_thread=False,
-            )
-            connection.execute("PRAGMA query_only = ON")
-            self._connection = connection
-        return self._connection
+        return await self._reading.run(work, to_its_end=True)
 
     def _nearest(
         self,
