@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, time
+from zoneinfo import ZoneInfo
 
 from hypothesis import given
 from hypothesis import strategies as st
 import pytest
 
+from plugins.nonebot_plugin_nianlun.memory.calendar import Calendar
 from plugins.nonebot_plugin_nianlun.memory.prompt_builder import SystemPromptBuilder
+from plugins.nonebot_plugin_nianlun.memory.recalled import Look, choose
+from plugins.nonebot_plugin_nianlun.memory.search import Candidate
 from plugins.nonebot_plugin_nianlun.memory.tokenizers import counter_for
 from plugins.nonebot_plugin_nianlun.memory.tokens import cut_to_tokens, estimate_tokens
 
@@ -83,6 +88,16 @@ def built(texts: Sequence[str], budget: int) -> str:
     return builder.build(budget)
 
 
+def recalled(texts: Sequence[str], budget: int) -> str:
+    at = datetime(2026, 3, 5, 2, 32, tzinfo=UTC)
+    found = [
+        Candidate("message", seq, 1.0, at, line, "20001", "小鹿")
+        for seq, line in enumerate((line for text in texts for line in text.splitlines()), 1)
+    ]
+    look = Look(Calendar(ZoneInfo("Asia/Shanghai"), time(4)), {}, "小忆", None)
+    return "\n".join(item.text for item in choose(found, {}, look, len(found), budget).items)
+
+
 @TOKENIZERS
 @pytest.mark.parametrize("text", PASSAGES.values(), ids=PASSAGES)
 def test_what_people_write_costs_no_more_than_a_tenth_above_its_estimate(
@@ -98,8 +113,10 @@ def test_a_block_of_what_people_write_is_within_the_budget(
 ) -> None:
     names = list(PASSAGES)
     for first in range(len(names)):
-        text = built([PASSAGES[name] for name in names[first:] + names[:first]], budget)
-        assert count(text) <= WRITTEN * budget
+        texts = [PASSAGES[name] for name in names[first:] + names[:first]]
+        for block in (built(texts, budget), recalled(texts, budget)):
+            assert block
+            assert count(block) <= WRITTEN * budget
 
 
 @TOKENIZERS
@@ -107,6 +124,7 @@ def test_a_block_of_what_people_write_is_within_the_budget(
 def test_a_block_of_anything_is_within_the_budget_with_its_headroom(
     text: str, budget: int, count: Callable[[str], int]
 ) -> None:
-    for block in (cut_to_tokens(text, budget), built([text, text], budget)):
+    texts = [text, text]
+    for block in (cut_to_tokens(text, budget), built(texts, budget), recalled(texts, budget)):
         assert estimate_tokens(block) <= budget
         assert count(block) <= ANYTHING * estimate_tokens(block) + SHORT
