@@ -22,7 +22,7 @@ from plugins.nonebot_plugin_nianlun.memory.calendar import Calendar
 from plugins.nonebot_plugin_nianlun.memory.search import RecallResult
 from plugins.nonebot_plugin_nianlun.memory.tokens import estimate_tokens
 from plugins.nonebot_plugin_nianlun.recalling import Recalling
-from plugins.nonebot_plugin_nianlun.store import chats, facts, recording
+from plugins.nonebot_plugin_nianlun.store import chats, diary, facts, recording
 from plugins.nonebot_plugin_nianlun.store.database import transactional
 from plugins.nonebot_plugin_nianlun.store.search import SearchReader
 from plugins.nonebot_plugin_nianlun.types import ME, ChatKey, Fact, Incoming, Message
@@ -204,6 +204,17 @@ async def test_a_reply_gets_what_its_question_brings_up_and_nothing_twice(world:
     assert "【这句话让你想起】\n- #1 2026-05-13 12:00 小鹿：我对花生过敏，一吃就肿\n" in end
     assert repr(messages).count("谁对花生过敏来着") == 1
     assert "花生" not in messages[0]["content"]
+
+
+async def test_two_moments_of_one_minute_both_come_back(world: World) -> None:
+    await world.say("拿到驾照啦", days=2)
+    at = NOW - timedelta(days=2)
+    day = CALENDAR.day_of(at).isoformat()
+    texts = ["他拿到驾照了，高兴得跳起来。", "他说驾照要先拿给妈妈看。"]
+    moments = [diary.Moment(text, day, at, "tool", DEER, None) for text in texts]
+    await diary.append(await world.id_of(), moments, NOW)
+    for asked in ("驾照", "前天发生了什么"):
+        assert set(texts) <= set(contents(await world.recall(asked)))
 
 
 async def test_a_note_is_shown_the_facts_that_its_window_touches(world: World) -> None:
