@@ -25,6 +25,11 @@ settings.load_profile("any machine")
 DATA_DIR = Path(tempfile.mkdtemp(prefix="nianlun-tests-"))
 
 
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Two for each core: what talks to a real bot mostly waits for it."""
+    return 2 * (os.cpu_count() or 1)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """The plugin's package is wiring, so NoneBot must stand before a test imports any of it."""
     for key in [key for key in os.environ if key.startswith(("NIANLUN", "OPENAI_"))]:

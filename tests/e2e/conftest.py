@@ -13,6 +13,8 @@ from tests.support.model_server import ModelServer
 from tests.support.onebot_client import OneBotClient
 
 _SHOWN_OF_OUTPUT = 8000
+_AT_ONCE = {"NIANLUN__REPLY_WAIT": "0"}
+"""Unless a test is about the wait for a further line, no reply waits for one."""
 
 
 class BotMaker:
@@ -30,7 +32,7 @@ class BotMaker:
         model: ModelServer | None = None,
     ) -> BotProcess:
         folder = self._folder / f"bot{len(self.made) + 1}"
-        env = dict(env or {})
+        env = _AT_ONCE | dict(env or {})
         if model is not None:
             env |= {"OPENAI_API_KEY": "sk-test", "OPENAI_BASE_URL": model.base_url}
         self.made.append(BotProcess(folder, env, plugins=plugins))
