@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from plugins.nonebot_plugin_nianlun import nianlun
+from plugins.nonebot_plugin_nianlun.capture.recorder import Recorder
 from plugins.nonebot_plugin_nianlun.errors import MemoryRequestError
 from plugins.nonebot_plugin_nianlun.interface.long_term import LongTermMemory
 from plugins.nonebot_plugin_nianlun.interface.memory_store import MemoryStore
@@ -35,6 +36,8 @@ async def searching(
     reader = SearchReader(database_file, nianlun.calendar)
     recalling = Recalling(reader, nianlun.character, nianlun.clock, nianlun.calendar)
     monkeypatch.setattr(nianlun, "recalling", recalling)
+    # What other tests had it take in is not for this file.
+    monkeypatch.setattr(nianlun, "recorder", Recorder(nianlun.clock, nianlun.character))
     yield reader
     await reader.close()
 

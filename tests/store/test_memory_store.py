@@ -14,6 +14,7 @@ import unicodedata
 import pytest
 
 from plugins.nonebot_plugin_nianlun import nianlun
+from plugins.nonebot_plugin_nianlun.capture.recorder import Recorder
 from plugins.nonebot_plugin_nianlun.errors import MemoryNotFound, MemoryRequestError
 from plugins.nonebot_plugin_nianlun.imports.run import ImportOptions, import_file
 from plugins.nonebot_plugin_nianlun.interface.memory_store import MemoryStore
@@ -48,6 +49,8 @@ async def searching(
     reader = SearchReader(database_file, nianlun.calendar)
     recalling = Recalling(reader, nianlun.character, nianlun.clock, nianlun.calendar)
     monkeypatch.setattr(nianlun, "recalling", recalling)
+    # What other tests had it take in is not for this file.
+    monkeypatch.setattr(nianlun, "recorder", Recorder(nianlun.clock, nianlun.character))
     yield reader
     await reader.close()
 
