@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import Any, Self
 from zoneinfo import ZoneInfo
 
-from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
 from plugins.nonebot_plugin_nianlun.memory.calendar import Calendar
 from plugins.nonebot_plugin_nianlun.store.invariants import read_and_check
@@ -193,7 +193,7 @@ class Killing:
             if waits:
                 await client.settle()
                 await self._until_seen(self.said[first:])
-        except (ConnectionClosed, ConnectionError, InvalidStatus):
+        except (ConnectionClosed, ConnectionError, InvalidHandshake):
             pass  # it died by itself
         self._look()
         await bot.kill()
@@ -221,7 +221,7 @@ class Killing:
             while stopwatch.monotonic() < end and bot.alive:
                 self._look()
                 await asyncio.sleep(0.01)
-        except (ConnectionClosed, ConnectionError, InvalidStatus, TimeoutError):
+        except (ConnectionClosed, ConnectionError, InvalidHandshake, TimeoutError):
             pass  # it died by itself
         self._look()
         await bot.kill()
@@ -250,7 +250,7 @@ class Killing:
         while bot.alive:
             try:
                 await client.connect(within=0)
-            except (ConnectionError, InvalidStatus):
+            except (ConnectionError, InvalidHandshake):
                 if stopwatch.monotonic() > end:
                     raise
                 await asyncio.sleep(0.01)
