@@ -11,19 +11,20 @@ import pytest
 
 from plugins.nonebot_plugin_nianlun.errors import NoteRejected, NotRecorded
 from plugins.nonebot_plugin_nianlun.interface.facts import Facts
+from plugins.nonebot_plugin_nianlun.memory.links import Linked
 from plugins.nonebot_plugin_nianlun.memory.search import Candidate
 from plugins.nonebot_plugin_nianlun.store import (
     chats,
     exclusions,
-    fact_links,
     facts,
     forgetting,
 )
 from plugins.nonebot_plugin_nianlun.store.models import Fact as Row
 from plugins.nonebot_plugin_nianlun.store.models import FactVersion
+from plugins.nonebot_plugin_nianlun.store.search import SearchReader
 from plugins.nonebot_plugin_nianlun.types import ME, ChatKey, Fact
 from tests.store.test_restoring import bring, exported, write
-from tests.store.test_upkeep import DAY, GROUP, World, local
+from tests.store.test_upkeep import CALENDAR, DAY, GROUP, World, local
 from tests.support.scripted_writer import SetClock
 
 OTHER = ChatKey("10001", "group", "456")
@@ -239,6 +240,14 @@ def hit(row: Row) -> Candidate:
     )
 
 
+async def linked(world: World, hits: list[Candidate]) -> Linked:
+    reader = SearchReader(world.file, CALENDAR)
+    try:
+        return (await reader.company(1, hits))[0]
+    finally:
+        await reader.close()
+
+
 async def test_links_lead_one_step_within_the_chat(world: World, known: Facts) -> None:
     await known.add("profile", "家", "住北京，见 [[profile:猫]] [[event:旅行]]", owner=SHE)
     await known.add("profile", "猫", "叫煤球，爱 [[profile:鱼]]", owner=SHE)
@@ -246,19 +255,19 @@ async def test_links_lead_one_step_within_the_chat(world: World, known: Facts) -
     await known.add("profile", "鱼", "三文鱼")
     await Facts(Host(world.clock), OTHER).add("event", "旅行", "别处的")
     row = await Row.get(chat_id=1, name="家")
-    found = await fact_links.linked(1, [hit(row)])
+    found = await linked(world, [hit(row)])
     ((target,),) = found.by_fact.values()
     assert (target.text, target.user_id, target.score) == ("叫煤球，爱 [[profile:鱼]]", SHE, 0.0)
     assert target.time == world.clock.now()
     assert found.unresolved == ("event:旅行",)
     await known.remove("profile", "猫", owner=SHE)
-    again = await fact_links.linked(1, [hit(row)])
+    again = await linked(world, [hit(row)])
     assert [c.text for c in again.by_fact[row.id]] == ["他的猫"]
 
 
 async def test_without_links_nothing_is_asked(world: World, known: Facts) -> None:
     await known.add("profile", "家", "住北京", owner=SHE)
-    found = await fact_links.linked(1, [hit(await Row.get())])
+    found = await linked(world, [hit(await Row.get())])
     assert (found.by_fact, found.unresolved) == ({}, ())
 
 
@@ -266,6 +275,6 @@ async def test_very_many_links_are_followed_in_one_go(world: World, known: Facts
     for n in range(30):
         await known.add("profile", f"从{n}", "".join(f"[[profile:到{n}-{m}]]" for m in range(15)))
     last = await known.add("profile", "到29-14", "最后一个")
-    found = await fact_links.linked(1, [hit(row) for row in await Row.all()])
+    found = await linked(world, [hit(row) for row in await Row.all()])
     assert [c.text for links in found.by_fact.values() for c in links] == [last.content]
     assert len(found.unresolved) == 449

@@ -247,10 +247,13 @@ class Recaller:
 def last_words(history: Sequence[Message], asker: str | None) -> tuple[str, str | None]:
     """What the asker said last, with the lines sent just before it, and who that is: without
     an asker, or when nothing of theirs is there, whoever spoke last."""
-    own = [message for message in history if message.user_id == asker] or history[-1:]
-    own = [message for message in history if message.user_id == own[-1].user_id] if own else []
-    said = [m.text for m in own[-_MOST_LINES:] if own[-1].time - m.time <= _ONE_BREATH]
-    return "\n".join(said), own[-1].user_id if own else None
+    if not history:
+        return "", None
+    speakers = {message.user_id for message in history}
+    speaker = asker if asker in speakers else history[-1].user_id
+    own = [message for message in history if message.user_id == speaker][-_MOST_LINES:]
+    said = [message.text for message in own if own[-1].time - message.time <= _ONE_BREATH]
+    return "\n".join(said), speaker
 
 
 def _addresses(layers: Layers, history: Sequence[Message]) -> set[str]:
