@@ -27,6 +27,7 @@ from nonebot.adapters.onebot.v11 import MessageEvent
 from nonebot_plugin_apscheduler import scheduler
 from nonebot_plugin_localstore import get_plugin_data_dir
 
+from .announcement import announcement
 from .capture.listening import listen
 from .chat.triggers import ReplyGate
 from .commands.matcher import register
@@ -145,7 +146,8 @@ async def _start() -> None:
         timezone=nianlun.settings.timezone,
     )
     nianlun.jobs.soon()
-    nianlun.announce(str(driver.config.host), driver.config.port)
+    for line in announcement(nianlun, str(driver.config.host), driver.config.port):
+        logger.success(line)
 
 
 @driver.on_bot_connect

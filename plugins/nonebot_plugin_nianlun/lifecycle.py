@@ -296,7 +296,7 @@ class Nianlun:
         nobody else works on the chat, so `tidy` must not be called inside. Raises ChatError
         when nothing was recorded there.
         """
-        async with self.jobs.skill(await self._settled(chat), chat) as session:
+        async with self.jobs.skill(await self.settled(chat), chat) as session:
             yield session
 
     async def recall(
@@ -340,25 +340,25 @@ class Nianlun:
         return (await self.jobs.tidy([chat])).get(chat, TidyReport())
 
     async def inspect(self, chat: ChatKey) -> Inspection:
-        chat_id = await self._settled(chat)
+        chat_id = await self.settled(chat)
         return await invariants.check(self.path, chat_id, self.calendar, self.clock.now())
 
     async def opt_out(self, chat: ChatKey, user_id: str, at: datetime) -> bool:
-        chat_id = await self._settled(chat)
+        chat_id = await self.settled(chat)
         changed = await exclusions.opt_out(chat_id, user_id, at, self.clock.now())
         self.traces.soon()
         return changed
 
     async def opt_in(self, chat: ChatKey, user_id: str, at: datetime) -> bool:
-        return await exclusions.opt_in(await self._settled(chat), user_id, at)
+        return await exclusions.opt_in(await self.settled(chat), user_id, at)
 
     async def forget(self, chat: ChatKey, user_id: str, at: datetime) -> Forgotten:
-        forgotten = await forgetting.forget(await self._settled(chat), user_id, at)
+        forgotten = await forgetting.forget(await self.settled(chat), user_id, at)
         self.traces.soon()
         self.jobs.soon()
         return forgotten
 
-    async def _settled(self, chat: ChatKey) -> int:
+    async def settled(self, chat: ChatKey) -> int:
         """The chat's row id, once everything that was said so far is stored."""
         if self.recorder.waiting:
             await self.recorder.flush()
@@ -377,22 +377,3 @@ class Nianlun:
         chat_id = await self._known(chat)
         date = self.calendar.day_of(self.clock.now()).isoformat()
         await usage.count(chat_id, date, purpose, self.notes_model, cost, ok)
-
-    def describe(self, host: str, port: int) -> list[str]:
-        """What the owner should know at start, a line each."""
-        address = "127.0.0.1" if host in ("0.0.0.0", "::", "") else host
-        if self.client is None:
-            writer = "内置的离线写手（设置 OPENAI_API_KEY 后改用模型，并能聊天）"
-        else:
-            writer = f"模型 {self.notes_model} "
-        at = self.calendar.local(self.jobs.next_rollup())
-        return [
-            f"记忆存放在 {self.path.resolve()}",
-            f"请让 NapCat 等用反向 WebSocket 连接 ws://{address}:{port}/onebot/v11/ws",
-            f"记忆由{writer}来写",
-            f"下一次整理在 {at:%Y-%m-%d %H:%M}（{self.settings.timezone.key}）",
-        ]
-
-    def announce(self, host: str, port: int) -> None:
-        for line in self.describe(host, port):
-            logger.success(line)
