@@ -5,7 +5,7 @@ from __future__ import annotations
 import timeit
 import unicodedata
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 import pytest
 
@@ -128,6 +128,8 @@ def test_a_cut_never_parts_a_reference_or_a_character(text: str, limit: int) -> 
         assert not unicodedata.category(text[end]).startswith("M")
 
 
+@example("don’t\u200d今天", 1)
+@example("12\u200dab", 1)
 @given(MIXED, st.integers(min_value=1, max_value=40))
 def test_a_cut_keeps_whole_words(text: str, limit: int) -> None:
     cut = cut_to_units(text, limit)

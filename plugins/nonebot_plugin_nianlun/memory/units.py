@@ -153,8 +153,12 @@ def _joined(text: str, classes: str, place: int) -> bool:
     """Whether the characters on both sides of `place` are shown as one."""
     if not 0 < place < len(text):
         return False
-    if classes[place] in "MK" or text[place - 1] == _ZERO_WIDTH_JOINER:
+    if classes[place] in "MK":
         return True
+    if text[place - 1] == _ZERO_WIDTH_JOINER:
+        # It joins emoji, and the letters of one word; what begins another unit stays apart.
+        before = classes[:place].rstrip("M")[-1:]
+        return classes[place] not in "CLN" or before == classes[place] == "L"
     if classes[place - 1] == classes[place] == "R":
         before = classes[:place]
         return (len(before) - len(before.rstrip("R"))) % 2 == 1
