@@ -189,6 +189,8 @@ def failed(name: str) -> ActionFailed:
         (failed("napcat_api_send_failed_timeout.json"), True),
         (failed("gocq_api_send_risk_control.json"), True),
         (ActionFailed(retcode=1200, wording="Timeout: sendMsg"), True),
+        (ActionFailed(retcode=1200, wording='EventChecker Failed: {"result": 120}'), False),
+        (ActionFailed(retcode=1200, wording="EventChecker Failed: result = -3"), False),
         (NetworkError("WebSocket call api send_msg timeout"), True),
         (TimeoutError(), True),
         (failed("napcat_api_get_msg_not_found.json"), False),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+import re
 from typing import Any
 
 from nonebot.adapters.onebot.v11 import ActionFailed, MessageSegment, NetworkError
@@ -26,6 +27,7 @@ SEND_APIS: frozenset[str] = frozenset(
 
 _GOCQ_SEND_ERROR = 100
 _NAPCAT_ERROR = 1200
+_QQ_RESULT = re.compile(r"\"?result\"?\s*[:=]\s*(-?\d{1,9})\b")
 
 
 def sent(
@@ -78,7 +80,9 @@ def ambiguous(exception: Exception) -> bool:
     code = exception.info.get("retcode")
     if code == _NAPCAT_ERROR:
         said = f"{exception.info.get('message')} {exception.info.get('wording')}".lower()
-        return "timeout" in said or "eventchecker" in said
+        # QQ's own answer stands in it: anything but 0 is a refusal, 120 for instance a mute.
+        refused = any(int(code) for code in _QQ_RESULT.findall(said))
+        return not refused and ("timeout" in said or "eventchecker" in said)
     return code == _GOCQ_SEND_ERROR
 
 
