@@ -117,10 +117,10 @@ def report(began: tuple[float, float], count: int) -> None:
 _MAC = sys.platform == "darwin"
 
 
-def measured(what: str, path: Path, count: int) -> dict[str, float]:
+def measured(what: str, path: Path, count: int, script: str = __file__) -> dict[str, float]:
     """Run one side in a process of its own, on an empty folder."""
     with tempfile.TemporaryDirectory(prefix="nianlun-bench-") as folder:
-        command = [sys.executable, __file__, "--side", what, str(path), folder]
+        command = [sys.executable, script, "--side", what, str(path), folder]
         done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
     if done.returncode:
         raise SystemExit(done.stderr)

@@ -13,7 +13,14 @@ import pytest
 from tests.e2e.checks import check_cover, check_failure, of_type, stored, until, wait_stored
 from tests.e2e.conftest import BotMaker
 from tests.support.bot_process import BotProcess, Row
-from tests.support.export_files import qce_messages, write_qce
+from tests.support.export_files import (
+    element,
+    qce_messages,
+    write_chunked,
+    write_qce,
+    write_qqnt,
+)
+from tests.support.model_server import ModelServer
 from tests.support.onebot_client import OneBotClient
 
 EXPORTS = Path(__file__).resolve().parents[1] / "fixtures" / "exports"
@@ -311,3 +318,46 @@ async def test_progress_is_no_part_of_the_output(new_bot: BotMaker, tmp_path: Pa
     assert done.returncode == 0
     assert "\r" not in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
+
+
+async def test_notes_are_written_at_once_when_that_is_asked(
+    new_bot: BotMaker, model: ModelServer, tmp_path: Path
+) -> None:
+    file = str(write_qce(tmp_path / "a.json", qce_messages(60)))
+    bot = new_bot()
+    said = await bot.cli_ok("import", file, "--rollup", "offline")
+    assert "10001/group:123：写了" in said
+    assert "估计要调用" not in said
+    check_cover(await bot.export("group:123"))
+    assert bot.query("SELECT COUNT(*) FROM nianlun_message WHERE activity_id IS NULL") == [
+        *bot.query("SELECT COUNT(*) FROM nianlun_message WHERE skipped IS NOT NULL")
+    ]
+
+    bot = new_bot(model=model)
+    done = await bot.cli("import", file, "--rollup", "model")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "--yes" in done.stderr
+    assert bot.query("SELECT * FROM nianlun_chat") == []
+    said = await bot.cli_ok("import", file)
+    assert "估计要调用" in said
+    assert model.requests == []
+    said = await bot.cli_ok("import", file, "--rollup", "model", "--yes")
+    assert said.index("估计要调用") < said.index("写了")
+    assert model.requests
+
+
+async def test_a_folder_and_a_database(new_bot: BotMaker, tmp_path: Path) -> None:
+    bot = new_bot()
+    folder = write_chunked(tmp_path / "export", list(qce_messages(30)), 9)
+    said = await bot.cli_ok("import", str(folder))
+    assert "分块导出" in said
+    assert "新存 30 条" in said
+    row = {"40021": "123", "40033": 20_001, "40800": element(1, f45101="在吗")}
+    path = write_qqnt(tmp_path / "nt.db", [{**row, "40050": 1_700_000_000 + n} for n in range(9)])
+    said = await bot.cli_ok("import", str(path))
+    assert "10001/group:123" in said
+    assert "新存 9 条" in said
+    (tmp_path / "empty").mkdir()
+    done = await bot.cli("import", str(tmp_path / "empty"))
+    assert done.returncode == 1
+    assert "manifest.json" in done.stderr

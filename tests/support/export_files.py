@@ -1,11 +1,13 @@
-"""Chat exports of any size for tests, as qq-chat-exporter writes them."""
+"""Chat exports for tests, as qq-chat-exporter and QQ's own client write them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 import json
 from pathlib import Path
 import random
+import sqlite3
 from typing import Any
 
 WORDS = ("今天", "明天", "去上海", "吃火锅", "好的", "哈哈哈", "为什么", "下雨了", "收到", "？")
@@ -53,3 +55,80 @@ def write_qce(
         file.writelines(f",\n{line}" for line in lines)
         file.write("\n]}\n")
     return path
+
+
+def varint(value: int) -> bytes:
+    parts = []
+    while value > 0x7F:
+        parts.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*parts, value])
+
+
+def field(number: int, value: int | str | bytes) -> bytes:
+    """One field in the wire format of protocol buffers."""
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    data = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def element(kind: int, **fields: int | str | bytes) -> bytes:
+    """One element of a message of QQNT; further fields by number, such as `f45101`."""
+    inside = b"".join(field(int(name[1:]), value) for name, value in fields.items())
+    return field(40800, field(45001, 1) + field(45002, kind) + inside)
+
+
+_COLUMNS = (
+    *("40001", "40003", "40011", "40013", "40020", "40021", "40027", "40030", "40033"),
+    *("40050", "40090", "40093", "40800", "40850"),
+)
+
+
+def write_qqnt(
+    path: Path,
+    group: Sequence[Mapping[str, object]] = (),
+    private: Sequence[Mapping[str, object]] = (),
+    *,
+    uids: Mapping[str, int] | None = None,
+    profiles: Sequence[tuple[str, int, str, str]] = (),
+    groups: Mapping[int, str] | None = None,
+) -> Path:
+    """A decrypted QQNT message database of these rows, which are given by column number."""
+    columns = ", ".join(f'"{name}"' for name in _COLUMNS)
+    with closing(sqlite3.connect(path)) as database, database:
+        for table, rows in (("group_msg_table", group), ("c2c_msg_table", private)):
+            database.execute(f"CREATE TABLE {table} ({columns})")
+            marks = ", ".join("?" * len(_COLUMNS))
+            values = [[row.get(name) for name in _COLUMNS] for row in rows]
+            database.executemany(f"INSERT INTO {table} VALUES ({marks})", values)
+        database.execute('CREATE TABLE nt_uid_mapping_table ("48902" TEXT, "1002" INTEGER)')
+        database.executemany("INSERT INTO nt_uid_mapping_table VALUES (?, ?)", (uids or {}).items())
+        database.execute('CREATE TABLE profile_info_v6 ("1000", "1002", "20002", "20009")')
+        database.executemany("INSERT INTO profile_info_v6 VALUES (?, ?, ?, ?)", profiles)
+        database.execute('CREATE TABLE group_list ("60001", "60007")')
+        database.executemany("INSERT INTO group_list VALUES (?, ?)", (groups or {}).items())
+    return path
+
+
+def write_chunked(folder: Path, messages: Sequence[Mapping[str, Any]], each: int = 2) -> Path:
+    """A chunked export of qq-chat-exporter's sixth version; returns its folder."""
+    (folder / "chunks").mkdir(parents=True)
+    chunks: list[dict[str, Any]] = []
+    for index, first in enumerate(range(0, len(messages), each), 1):
+        part = messages[first : first + each]
+        name = f"c{index:06}.jsonl"
+        lines = "".join(f"{json.dumps(one, ensure_ascii=False)}\n" for one in part)
+        (folder / "chunks" / name).write_text(lines, "utf-8")
+        size = len(lines.encode())
+        entry = {"index": index, "fileName": name, "relativePath": f"chunks/{name}"}
+        chunks.append(entry | {"count": len(part), "bytes": size})
+    manifest = {
+        "metadata": {"name": "QQChatExporter", "version": "6.2.7"},
+        "chatInfo": {"name": "摸鱼", "type": "group", "selfUin": "10001", "peerUin": "123"},
+        "statistics": {"totalMessages": len(messages)},
+        "chunked": {"format": "chunked-jsonl", "chunksDir": "chunks", "chunks": chunks},
+    }
+    text = json.dumps(manifest, ensure_ascii=False, indent=2)
+    (folder / "manifest.json").write_text(text, "utf-8")
+    return folder

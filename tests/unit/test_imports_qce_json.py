@@ -213,17 +213,64 @@ def test_forwards() -> None:
     assert text_of(deep["content"]["elements"]).startswith("[聊天记录]")
 
 
-def test_other_versions_are_named() -> None:
-    v4 = (SAMPLES / "qce_v4_single.json").read_bytes()
-    assert not QceJson().recognises(v4)
-    for document in (v4, {"chatInfo": {"type": "group"}, "messages": [{"messageSeq": "1"}]}):
-        with pytest.raises(ImportFileError, match=r"4\.x"):
-            read(document)
+V4: dict[str, Any] = json.loads((SAMPLES / "qce_v4_single.json").read_bytes())
+
+
+def read_v4(**changes: object) -> FoundMessage:
+    found = read({**V4, "messages": [{**V4["messages"][1], **changes}]})
+    assert isinstance(found[1], FoundMessage)
+    return found[1]
+
+
+def test_the_sample_of_the_fourth_version() -> None:
+    found = read(V4)
+    assert found[0] == FoundChat("group", "摸鱼研究所①群")
+    said = [one for one in found if isinstance(one, FoundMessage)]
+    assert len(said) == len(found) - 1
+    assert [(one.order, one.user_id, one.name) for one in said] == [
+        (100, "10010", "阿澈"),
+        (101, "1620003002", "鹿老师"),
+    ]
+    assert [readable(one.segments, lambda _: None) for one in said] == [
+        "V4 的时间是 UTC ISO 字符串",
+        "回复一条",
+    ]
+    assert said[0].time == datetime(2025, 8, 31, 15, 58, 41, tzinfo=UTC)
+    assert said[0].message_id == said[1].reply_to_id == "7540000000000000001"
+
+
+def test_what_the_fourth_version_has_elsewhere() -> None:
+    sender = {"uid": "u_1", "uin": "10010", "name": "昵称"}
+    inner = {"sendMemberName": "群名片", "peerUin": "742100123"}
+    found = read_v4(sender=sender, rawMessage=inner, isRecalled=True, isSystemMessage=True)
+    assert (found.name, found.withdrawn, found.system) == ("群名片", True, True)
+    found = read({**V4, "messages": [{**V4["messages"][0], "rawMessage": inner}]})
+    assert found[0] == FoundChat("group", "摸鱼研究所①群", "742100123")
+    raw = [{"type": "reply", "data": {"id": "-5"}}, {"type": "image", "data": {"file": "a.jpg"}}]
+    content = {"text": "[CQ:image,file=a.jpg]", "raw": json.dumps(raw)}
+    assert readable(read_v4(content=content).segments, lambda _: None) == "[图片]"
+    for broken in ("[", "5", "[5]", '[{"type":"at"}]', "[" * 9000):
+        found = read_v4(content={"text": "只有文字", "raw": broken, "reply": 5})
+        assert found.segments == [{"type": "text", "data": {"text": "只有文字"}}]
+
+
+def test_a_chunked_export_is_named() -> None:
     chunked = {**PARTS, "chunked": {"format": "chunked-jsonl", "chunks": []}}
     del chunked["messages"]
     assert not QceJson().recognises(json.dumps(chunked).encode())
     with pytest.raises(ImportFileError, match="分块"):
         read(chunked)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_a_file_in_utf_16(encoding: str) -> None:
+    data = SAMPLE.decode().encode(encoding)
+    if encoding != "utf-16":
+        data = "\ufeff".encode(encoding) + data
+    assert QceJson().recognises(data)
+    assert read(data) == read(SAMPLE)
+    with pytest.raises(ImportFileError, match=r"第 8 行（第 \d+ 字节）.*断了"):
+        read(data[: data.index("7520000000000000003".encode(encoding)[-30:])])
 
 
 @pytest.mark.parametrize(

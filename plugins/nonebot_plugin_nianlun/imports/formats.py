@@ -2,50 +2,43 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 import re
 from typing import BinaryIO
 
 from ..errors import ImportFileError
+from .chatlab import ChatLab
 from .found import HEAD_BYTES, Reader
+from .mht import QqMht
 from .native import Native
-from .qce_json import CHUNKED, V4, QceJson
+from .qce_chunks import MANIFEST, QceChunks, is_chunk
+from .qce_json import QceJson
+from .qce_text import QceText
 from .qq_text import QqText
+from .qqnt_database import QqntDb
+from .qqnt_export import QqntJson, QqntText
 from .text_lines import decoded
 
-READERS: tuple[Reader, ...] = (Native(), QceJson(), QqText())
+READERS: tuple[Reader, ...] = (
+    Native(),
+    QceJson(),
+    QceChunks(),
+    QceText(),
+    QqText(),
+    QqMht(),
+    QqntDb(),
+    QqntText(),
+    QqntJson(),
+    ChatLab(),
+)
 AUTO = "auto"
 """What `--format` takes for: see for yourself."""
 
 # What a person may well try, by how it begins, so that the answer can say what it is.
 _KNOWN: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"PK\x03\x04|\x1f|7z|Rar!"), "这是压缩包或表格，请先解压，或导出成别的格式"),
-    (re.compile(r"SQLite "), "这是数据库文件，还不能导入"),
-    (re.compile(r"<!doctype|<html", re.I), "这是网页，还不能导入；请导出成文本或 JSON"),
-    (
-        re.compile(r"From: <Save by Tencent MsgMgr>"),
-        "这是 QQ 电脑版导出的 MHT，还不能导入；导出时请选文本文件（*.txt）",
-    ),
-    (
-        re.compile(r"\[QQChatExporter"),
-        "这是 qq-chat-exporter 导出的文本，还不能导入；请重新导出成单个 JSON 文件",
-    ),
-    (
-        re.compile(
-            r'(?s)\{\s*"metadata"\s*:\s*\{(?:[^{}]*"QQChatExporter V4|'
-            r'.*"messages"\s*:\s*\[\s*\{\s*"messageId")'
-        ),
-        V4,
-    ),
-    (re.compile(r'(?s)\{\s*"metadata"\s*:\s*\{.*"format"\s*:\s*"chunked-jsonl"'), CHUNKED),
-    (re.compile(r'\{"id"\s*:\s*"\d+"\s*,\s*"seq"\s*:.*"sender"'), CHUNKED),
-    (re.compile(r'\{\s*"chatlab"\s*:'), "这是 ChatLab 的 JSON，还不能导入"),
-    (re.compile(r'(?:#[^\n]*\n\s*)*\{[^\n]*"_type"'), "这是 ChatLab 的 JSON Lines，还不能导入"),
-    (
-        re.compile(
-            r'\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [^\n]*\n\[[^\n]*\]|\[\s*\{[^{}]*"contents"\s*:'
-        ),
-        "这是 QQNT_Export 导出的文件，还不能导入",
-    ),
+    (re.compile(r"SQLite header 3\0"), "这个数据库还没有解密，请先解密再导入"),
+    (re.compile(r"<!doctype|<html", re.I), "这是网页，不能导入；请导出成文本或 JSON"),
 )
 
 
@@ -73,10 +66,20 @@ def detect(head: bytes) -> Reader:
     text = decoded(head).lstrip(" \t\r\n")
     if not text:
         raise ImportFileError("文件是空的")
+    if is_chunk(text):
+        raise ImportFileError(
+            f"这是 qq-chat-exporter 分块导出里的一块，请导入它上一层的 {MANIFEST} 或那个文件夹"
+        )
     for pattern, answer in _KNOWN:
         if pattern.match(text):
             raise ImportFileError(answer)
     raise ImportFileError(f"认不出这是什么文件。能导入的有：{_listed()}")
+
+
+def file_in(folder: Path) -> Path | None:
+    """The file with which an export begins that is a folder; None where there is none."""
+    manifest = folder / MANIFEST
+    return manifest if manifest.is_file() else None
 
 
 def _listed() -> str:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, BinaryIO, Protocol, TypeAlias
 from zoneinfo import ZoneInfo
 
-from ..types import ChatKind, Delivery, Segment, Via
+from ..types import ChatKind, Delivery, Segment, Source, Via
 
 HEAD_BYTES = 1 << 16
 """How much of a file's beginning tells its format."""
@@ -53,6 +53,9 @@ class FoundMessage:
     """Short ids in the exporting store, which only our own format knows."""
     via: Via | None = None
     delivery: Delivery = "ok"
+    source: Source = "import"
+    withdrawn_at: datetime | None = None
+    """When it was taken back, where the format tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,8 @@ class Reader(Protocol):
     def read(self, file: BinaryIO, zone: ZoneInfo) -> Iterator[Found]:
         """Stream the file from its start; `zone` is for formats that write local time.
 
-        `file` is at its start and can be sought in. Memory does not grow with the file. Raises
-        ImportFileError when the rest of it cannot be read.
+        `file` is at its start and can be sought in. Memory does not grow with the file. How far
+        the reading is shows in the position of `file`, also where other files are read beside
+        it. Raises ImportFileError when the rest of it cannot be read.
         """
         ...

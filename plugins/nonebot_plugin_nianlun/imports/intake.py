@@ -9,17 +9,18 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from ..capture.readable import readable
 from ..lifecycle import Nianlun
 from ..memory.calendar import Calendar
-from ..store import chats, health
+from ..store import chats, health, pauses
 from ..store.importing import SYSTEM, Importer
 from ..store.matching import Line, second_of
-from ..store.records import ChatSettings, KnownFact, Person, Record
+from ..store.records import ChatSettings, ExcludedSpan, KnownFact, Noted, Person, Record
 from ..store.restoring import Restorer, create_chat
-from ..types import ME, Activity, ChatKey, Incoming
+from ..types import ME, ChatKey, Incoming
 from .found import FoundMessage, FoundRecord, Unreadable
 from .places import Me, Speakers, is_nameless
-from .records import OddRecord, moment, record, settings
+from .records import record, settings
 from .report import ChatReport, ImportReport
 from .survey import SurveyedChat
+from .values import OddRecord, moment
 
 _BATCH = 2000
 """Messages a transaction; it ends with the second in which that many are reached."""
@@ -82,6 +83,7 @@ class Intake:
             return
         importer, restorer = self._into
         await importer.finish()
+        await pauses.settle(importer.chat_id, self._nianlun.clock.now())
         await self._nianlun.jobs.let_go(importer.chat_id)
         self._told.notes = restorer.new
         self._told.pending = await health.pending(importer.chat_id)
@@ -128,7 +130,7 @@ class Intake:
         if found is None:
             return ChatSettings()
         try:
-            return settings(found.data)
+            return replace(settings(found.data), name=self._surveyed.name)
         except OddRecord as odd:
             self._report.add_unreadable(Unreadable(found.line, str(odd)))
             return ChatSettings()
@@ -145,8 +147,13 @@ class Intake:
         """Whoever is the bot here is so in everything that the file says."""
         if isinstance(found, Person):
             return replace(found, user_id=self._speakers.user_id(found.user_id, found.name))
-        if isinstance(found, Activity | KnownFact) and found.owner:
+        if isinstance(found, KnownFact) and found.owner:
             return replace(found, owner=self._speakers.user_id(found.owner, ""))
+        if isinstance(found, Noted) and found.activity.owner:
+            owner = self._speakers.user_id(found.activity.owner, "")
+            return replace(found, activity=replace(found.activity, owner=owner))
+        if isinstance(found, ExcludedSpan) and found.user_id:
+            return replace(found, user_id=self._speakers.user_id(found.user_id, ""))
         return found
 
     def _line(self, found: FoundMessage) -> Line:
@@ -167,7 +174,7 @@ class Intake:
             user_id=user_id,
             name=name,
             segments=found.segments,
-            source="import",
+            source=found.source,
             message_id=found.message_id,
             order=found.order,
             chat_name=self._surveyed.name,
@@ -184,6 +191,7 @@ class Intake:
             found.reply_to,
             nameless=found.user_id is None and not found.system,
             told_as=told_as,
+            withdrawn_at=found.withdrawn_at,
         )
 
 

@@ -38,6 +38,7 @@ class JsonStream:
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
+        self._encoding = "utf-8"
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
         self._text = ""
         self._at = 0
@@ -143,6 +144,9 @@ class JsonStream:
         # As much again as is left over: else a long value would be parsed from its start too often.
         data = self._file.read(max(READ_BYTES, rest))
         self._ended = not data
+        if not self._bytes and data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            self._encoding = "utf-16-le"
+            self._decoder = codecs.getincrementaldecoder("utf-16")()
         self._line_at()
         try:
             more = self._decoder.decode(data, final=self._ended)
@@ -150,7 +154,8 @@ class JsonStream:
             self._line += self._text.count("\n", self._at)
             self._line += error.object.count(b"\n", 0, error.start)
             place = self._bytes + len(data) - len(error.object) + error.start
-            raise _broken_at(self._line, place, "不是 UTF-8 编码的文字") from None
+            wrong = f"不是 {self._encoding[:6].rstrip('-').upper()} 编码的文字"
+            raise _broken_at(self._line, place, wrong) from None
         self._bytes += len(data)
         self._text = self._text[self._at :] + more
         self._at = self._counted = 0
@@ -161,7 +166,7 @@ class JsonStream:
         return self._line
 
     def _broken(self, why: str = "") -> ImportFileError:
-        left = len(self._text[self._at :].encode("utf-8", "surrogatepass"))
+        left = len(self._text[self._at :].encode(self._encoding, "surrogatepass"))
         place = self._bytes - left - len(self._decoder.getstate()[0])
         if not why:
             cut_off = self._ended and self._at >= len(self._text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+import json
 from typing import Any
 
 from ..capture.cleaning import one_line, tag
@@ -19,6 +20,33 @@ _Data = Mapping[str, Any]
 def segments_of(elements: object) -> list[Segment]:
     """Map what is known and describe the rest; what is no element at all is left out."""
     return to_segments(_mapped(elements, 0))
+
+
+def segments_of_v4(content: _Data) -> list[Segment]:
+    """The content of a message of the fourth version: a text, with what it answers to beside it.
+
+    What it calls raw are OneBot's own segments, where it has them.
+    """
+    raw = content.get("raw")
+    try:
+        segments = json.loads(raw) if isinstance(raw, str) else None
+    except (ValueError, RecursionError):
+        segments = None
+    if isinstance(segments, list) and segments and all(map(_is_segment, segments)):
+        segments = [one for one in segments if one["type"] != "reply"]
+    else:
+        text = _string(content.get("text"))
+        segments = [_segment("text", text=text)] if text else []
+    reply = content.get("reply")
+    return to_segments([_reply(reply), *segments] if isinstance(reply, dict) else segments)
+
+
+def _is_segment(value: object) -> bool:
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("type"), str)
+        and isinstance(value.get("data"), dict)
+    )
 
 
 def _mapped(elements: object, depth: int) -> list[Segment]:

@@ -1,8 +1,9 @@
-"""qq-chat-exporter's single JSON file, as its versions 5 and 6 write it."""
+"""qq-chat-exporter's single JSON file, as its versions 4 to 6 write it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 import re
 from typing import Any, BinaryIO
@@ -11,10 +12,11 @@ from zoneinfo import ZoneInfo
 from ..capture.cleaning import NAME_LIMIT, clean_name
 from ..capture.events import id_text, replied_id
 from ..errors import ImportFileError
-from ..types import ME
+from ..types import ME, Segment
 from .found import Found, FoundChat, FoundMessage, Unreadable
 from .json_stream import JsonStream
-from .qce_elements import segments_of
+from .qce_elements import segments_of, segments_of_v4
+from .text_lines import decoded
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST, _LAST = 915_148_800_000, 4_102_444_800_000
@@ -22,39 +24,34 @@ _FIRST, _LAST = 915_148_800_000, 4_102_444_800_000
 _NOBODY = frozenset({"未知", "unknown"})
 """What the exporter writes for a uid that it does not know."""
 _HEAD = re.compile(r'\s*\{\s*"(?:metadata"\s*:\s*\{[^{}]*"QQChatExporter|chatInfo"\s*:\s*\{)')
-_OTHER = re.compile(
-    r'"metadata"\s*:\s*\{[^{}]*"QQChatExporter V4|"messages"\s*:\s*\[\s*\{\s*"messageId"'
-    r'|"format"\s*:\s*"chunked-jsonl"'
-)
+_CHUNKED = re.compile(r'"format"\s*:\s*"chunked-jsonl"')
 _KINDS = {"group": "group", "private": "private", "temp": "private"}
-V4 = "这是 qq-chat-exporter 4.x 导出的 JSON，还不能导入；请用它的 6.x 版重新导出成单个 JSON 文件"
-CHUNKED = "这是 qq-chat-exporter 的分块导出，还不能导入；请重新导出成单个 JSON 文件"
+_NO_CHAT = "messages 之前没有 chatInfo，不知道是哪个会话"
 
 
 class QceJson:
     name = "qce-json"
-    title = "qq-chat-exporter（5.x、6.x）导出的单个 JSON 文件"
+    title = "qq-chat-exporter（4.x 到 6.x）导出的单个 JSON 文件"
 
     def recognises(self, head: bytes) -> bool:
-        text = head.decode("utf-8", "replace").removeprefix("\ufeff")
-        return _HEAD.match(text) is not None and _OTHER.search(text) is None
+        text = decoded(head)
+        return _HEAD.match(text) is not None and _CHUNKED.search(text) is None
 
     def read(self, file: BinaryIO, zone: ZoneInfo) -> Iterator[Found]:
         stream = JsonStream(file)
         chat: FoundChat | None = None
         complete = False
         for key in stream.members():
-            if key == "metadata":
-                _check_version(stream.value())
-            elif key == "chatInfo":
-                chat = _chat(stream.value())
-                yield chat
+            if key == "chatInfo":
+                chat = chat_of(stream.value())
             elif key == "chunked":
-                raise ImportFileError(CHUNKED)
+                raise ImportFileError(
+                    "这是 qq-chat-exporter 的分块导出，请加上 --format qce-chunks"
+                )
             elif key == "messages":
                 if chat is None:
-                    raise ImportFileError("messages 之前没有 chatInfo，不知道是哪个会话")
-                yield from _messages(stream)
+                    raise ImportFileError(_NO_CHAT)
+                yield from _messages(stream, chat)
                 complete = True
             else:
                 stream.skip()
@@ -63,13 +60,7 @@ class QceJson:
             raise ImportFileError("这个 JSON 文件里没有 messages，不是 qq-chat-exporter 的聊天记录")
 
 
-def _check_version(metadata: object) -> None:
-    version = metadata.get("version") if isinstance(metadata, dict) else None
-    if isinstance(version, str) and version.startswith("4."):
-        raise ImportFileError(V4)
-
-
-def _chat(info: object) -> FoundChat:
+def chat_of(info: object) -> FoundChat:
     if not isinstance(info, dict):
         raise ImportFileError("chatInfo 不是一个对象，不知道是哪个会话")
     kind = _KINDS.get(str(info.get("type")))
@@ -88,17 +79,56 @@ def _number(value: object) -> str | None:
     return text if text and text.isascii() and text.isdigit() else None
 
 
-def _messages(stream: JsonStream) -> Iterator[Found]:
+def _messages(stream: JsonStream, chat: FoundChat) -> Iterator[Found]:
+    told = False
     for number, _ in enumerate(stream.items(), 1):
         line = stream.line()
         raw = stream.value()
-        if isinstance(raw, dict) and "messageSeq" in raw and "seq" not in raw:
-            raise ImportFileError(V4)
-        found = _message(raw, line) if isinstance(raw, dict) else Unreadable(line, "不是一条消息")
-        if isinstance(found, Unreadable):
-            # A whole file may be one line.
-            found = Unreadable(line, f"第 {number} 条{found.reason}")
-        yield found
+        if not told:
+            # The fourth version has the number of a group in its messages alone.
+            yield _with_peer(chat, raw)
+            told = True
+        # A whole file may be one line.
+        yield message(raw, line, f"第 {number} 条")
+    if not told:
+        yield chat
+
+
+def _with_peer(chat: FoundChat, raw: object) -> FoundChat:
+    inner = raw.get("rawMessage") if isinstance(raw, dict) else None
+    if chat.peer_id is not None or not isinstance(inner, dict):
+        return chat
+    return replace(chat, peer_id=_number(inner.get("peerUin")))
+
+
+def message(raw: object, line: int, place: str = "") -> FoundMessage | Unreadable:
+    """Read one message of any version; `place` says which it is, where the line does not."""
+    if not isinstance(raw, dict):
+        return Unreadable(line, f"{place}不是一条消息")
+    found = _message(_like_v6(raw) if "messageSeq" in raw and "seq" not in raw else raw, line)
+    if isinstance(found, Unreadable):
+        return replace(found, reason=f"{place}{found.reason}")
+    return found
+
+
+def _like_v6(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A message of the fourth version under the names of the sixth."""
+    inner, sender, content = (raw.get(key) for key in ("rawMessage", "sender", "content"))
+    inner = inner if isinstance(inner, dict) else {}
+    if isinstance(sender, dict):
+        names = {"groupCard": inner.get("sendMemberName"), "nickname": inner.get("sendNickName")}
+        sender = names | sender
+    if isinstance(content, dict):
+        content = {"segments": segments_of_v4(content)}
+    return {
+        "id": raw.get("messageId"),
+        "seq": raw.get("messageSeq"),
+        "time": raw.get("timestamp"),
+        "sender": sender,
+        "content": content,
+        "recalled": raw.get("isRecalled"),
+        "system": raw.get("isSystemMessage"),
+    }
 
 
 def _message(raw: Mapping[str, Any], line: int) -> FoundMessage | Unreadable:
@@ -116,9 +146,7 @@ def _message(raw: Mapping[str, Any], line: int) -> FoundMessage | Unreadable:
     name = _name(sender) or user_id
     if name is None or (user_id or "").lower() == ME:
         return Unreadable(line, "没有写是谁说的（sender）")
-    segments = segments_of(content.get("elements"))
-    if not segments and isinstance(text := content.get("text"), str) and text:
-        segments = segments_of([{"type": "text", "data": {"text": text}}])
+    segments = _segments(content)
     return FoundMessage(
         line=line,
         time=time,
@@ -131,6 +159,15 @@ def _message(raw: Mapping[str, Any], line: int) -> FoundMessage | Unreadable:
         withdrawn=raw.get("recalled") is True,
         system=raw.get("system") is True,
     )
+
+
+def _segments(content: Mapping[str, Any]) -> list[Segment]:
+    if "segments" in content:
+        return content["segments"]
+    segments = segments_of(content.get("elements"))
+    if not segments and isinstance(text := content.get("text"), str) and text:
+        segments = segments_of([{"type": "text", "data": {"text": text}}])
+    return segments
 
 
 def _name(sender: Mapping[str, Any]) -> str | None:

@@ -1,7 +1,7 @@
-"""Lines of old QQ's text export gathered into messages: what is a heading and what a quotation.
+"""Lines of a text export gathered into messages: what is a heading and what a quotation.
 
-A line that looks like a heading is content when no blank line stands before it, when time would
-run back, or when it names no id although everybody in the chat has one.
+A line that looks like a heading is content when time would run back, or when it names no id
+although everybody in the chat has one.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from .qq_headings import SYSTEM_IDS, Heading, heading, is_banner
+from .qq_headings import SYSTEM_IDS, Heading, is_banner
 from .wall_clock import WallClock
 
 MESSAGE_LIMIT = 1 << 20
@@ -23,7 +23,7 @@ written a line like a heading with a date to come, and everything since would be
 class Draft:
     """A message, with its lines."""
 
-    __slots__ = ("cut", "first", "heading", "instant", "lines", "number", "size")
+    __slots__ = ("cut", "first", "heading", "instant", "lines", "number", "refused", "size")
 
     def __init__(self, number: int, first: str, heading: Heading, instant: datetime) -> None:
         self.number = number
@@ -31,6 +31,8 @@ class Draft:
         self.heading = heading
         self.instant = instant
         self.lines: list[str] = []
+        self.refused: dict[int, Heading] = {}
+        """By their place among the lines, what looked like headings and was taken for content."""
         self.size = 0
         self.cut = False
         """It went on beyond MESSAGE_LIMIT."""
@@ -50,31 +52,29 @@ class Draft:
 class Drafts:
     """Gathers the lines of one chat. A message comes out once the next but one has begun."""
 
-    def __init__(self, zone: ZoneInfo, *, twelve_hours: bool) -> None:
+    def __init__(self, zone: ZoneInfo) -> None:
         self.orphans: list[int] = []
         """First and last of the lines before the first heading, which belong to no message."""
-        self._twelve_hours = twelve_hours
         self._clock = WallClock(zone)
         self._clock_before: WallClock | None = None
         self._previous: Draft | None = None
         self._current: Draft | None = None
-        self._blank = True
         self._ids: set[str] = set()
         self._everybody_has_an_id = True
         self._strays: list[int] = []
         self._stray_clock: WallClock | None = None
 
-    def feed(self, number: int, line: str) -> Sequence[Draft]:
-        """Take the next line; return what is complete by then."""
-        opens = self._heading(line) if self._blank else None
-        self._blank = not line
-        if opens is not None:
+    def feed(self, number: int, line: str, opens: Heading | None = None) -> Sequence[Draft]:
+        """Take the next line, with the heading that it seems to be; return what is complete."""
+        if opens is not None and self._may_be_a_member(opens):
             instant = self._clock.read(opens.local)
             if instant is not None:
                 return self._begin(Draft(number, line, opens, instant))
             if self._is_stray(opens):
-                return self._undo(line)
+                return self._undo(line, opens)
         if self._current is not None:
+            if opens is not None:
+                self._current.refused[len(self._current.lines)] = opens
             self._current.add(line)
         elif line and not is_banner(line):
             self.orphans[1:] = [number]
@@ -92,12 +92,9 @@ class Drafts:
         if lines and is_banner(lines[-1]):
             lines.pop()
 
-    def _heading(self, line: str) -> Heading | None:
-        found = heading(line, twelve_hours=self._twelve_hours)
-        if found is None or found.user_id is not None or not self._everybody_has_an_id:
-            return found
+    def _may_be_a_member(self, found: Heading) -> bool:
         # Two people with ids make a group; a bare name in it is not a member's.
-        return found if len(self._ids) < 2 else None
+        return found.user_id is not None or not self._everybody_has_an_id or len(self._ids) < 2
 
     def _begin(self, draft: Draft) -> Sequence[Draft]:
         done = () if self._previous is None else (self._previous,)
@@ -124,7 +121,7 @@ class Drafts:
         self._strays.append(len(self._current.lines))
         return len(self._strays) == STRAYS
 
-    def _undo(self, line: str) -> Sequence[Draft]:
+    def _undo(self, line: str, opens: Heading) -> Sequence[Draft]:
         """Make the current message content of the one before, up to the first stray heading."""
         before, false, clock = self._previous, self._current, self._clock_before
         assert before and false and clock  # noqa: PT018 - one fact: there are strays
@@ -133,8 +130,8 @@ class Drafts:
             before.add(content)
         self._current, self._previous = before, None
         self._clock, self._clock_before = clock, None
-        self._blank = True
+        false.refused[len(false.lines)] = opens
         done: list[Draft] = []
-        for number, again in enumerate((*false.lines[first:], line), false.number + 1 + first):
-            done += self.feed(number, again)
+        for place, again in enumerate((*false.lines, line)[first:], first):
+            done += self.feed(false.number + 1 + place, again, false.refused.get(place))
         return done

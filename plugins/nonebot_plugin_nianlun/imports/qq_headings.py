@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from functools import lru_cache
 import re
@@ -29,6 +29,8 @@ _HALVED_IN_HEAD = tuple(re.compile(f"^{h}", re.ASCII | re.MULTILINE) for h in _H
 _LEVEL = re.compile(r"【(?:群主|管理员|潜水|冒泡|吐槽|活跃|话唠|传说)】(?=.*\S)", re.DOTALL)
 _RULE = re.compile(r"={16,}")
 _BLOCK = (_RULE, re.compile("消息分组[:：]"), _RULE, re.compile("消息对象[:：]"), _RULE)
+_HELD = 64
+"""Most lines that wait for what follows the start of a chat."""
 _MORNING = frozenset({"am", "上午"})
 
 
@@ -72,7 +74,7 @@ def heading(line: str, *, twelve_hours: bool) -> Heading | None:
     for form in _HEADING_12 if twelve_hours else _HEADING_24:
         if match := form.match(line):
             local = _local(match, twelve_hours=twelve_hours)
-            return None if local is None else Heading(local, *_speaker(match["who"]))
+            return None if local is None else Heading(local, *speaker(match["who"]))
     return None
 
 
@@ -90,47 +92,75 @@ def _local(match: re.Match[str], *, twelve_hours: bool) -> datetime | None:
 
 
 @lru_cache(maxsize=1024)
-def _speaker(who: str) -> tuple[str | None, str]:
+def speaker(who: str) -> tuple[str | None, str]:
+    """The id and the name in `名字(QQ号)`, `名字<mail@x>` or a bare name."""
     user_id, name = None, who
-    if who.endswith(")"):
-        before, _, number = who[:-1].rpartition("(")
-        if 5 <= len(number) <= 12 and number.isascii() and number.isdigit():
-            user_id, name = number, before
-    elif who.endswith(">"):
-        before, opened, address = who[:-1].rpartition("<")
-        if (
-            opened
-            and address.find("@") > 0
-            and not address.endswith("@")
-            and address.split() == [address]
-        ):
-            user_id, name = clean_text(address), before
+    for opening, closing in ("()", "<>"):
+        if who.endswith(closing):
+            before, opened, inside = who[:-1].rpartition(opening)
+            if opened and _is_id(inside):
+                user_id, name = clean_text(inside), before
     if user_id is not None and (level := _LEVEL.match(name)):
         name = name[level.end() :]
     return user_id, clean_name(name) or user_id or ""
 
 
+def _is_id(text: str) -> bool:
+    """A QQ number or the mail address of an account that is known by one."""
+    if text.isascii() and text.isdigit():
+        return 5 <= len(text) <= 12
+    return text.find("@") > 0 and not text.endswith("@") and text.split() == [text]
+
+
 def with_chat_starts(
-    lines: Iterable[tuple[int, str]],
+    lines: Iterable[tuple[int, str]], is_heading: Callable[[str], bool]
 ) -> Iterator[tuple[int, str] | tuple[int, ChatStart]]:
-    """Put a ChatStart in place of each five lines that make one."""
+    """Put a ChatStart in place of each five lines that make one.
+
+    They do where a blank line stands before and after them and a heading or the next chat
+    follows, and the rules are as long as the file's first: else somebody quotes an export.
+    """
     held: deque[tuple[int, str]] = deque()
+    blank, rule = True, ""
     for item in lines:
-        if not held and not item[1].startswith("="):
+        line = item[1]
+        if not held and not (blank and line.startswith("=")):
+            blank = not line or is_banner(line)
             yield item
             continue
         held.append(item)
-        while held and not _may_start(held):
+        if len(held) > len(_BLOCK):
+            if not line and len(held) < _HELD:
+                continue
+            if not rule or line == rule or is_heading(line) or is_banner(line):
+                rule = held[0][1]
+                yield _chat_start(held)
+                held.clear()
+                if line == rule:
+                    held.append(item)
+                else:
+                    yield item
+                blank = False
+                continue
+        while held and (len(held) > len(_BLOCK) or not _may_start(held, rule)):
+            blank = not held[0][1]
             yield held.popleft()
-        if len(held) == len(_BLOCK):
-            yield held[0][0], ChatStart(held[1][1][5:].strip(), held[3][1][5:].strip())
-            held.clear()
-    yield from held
+    if len(held) >= len(_BLOCK):
+        yield _chat_start(held)
+    else:
+        yield from held
 
 
-def _may_start(held: deque[tuple[int, str]]) -> bool:
+def _chat_start(held: deque[tuple[int, str]]) -> tuple[int, ChatStart]:
+    return held[0][0], ChatStart(held[1][1][5:].strip(), held[3][1][5:].strip())
+
+
+def _may_start(held: deque[tuple[int, str]], rule: str) -> bool:
+    """Whether these lines are the first ones of such five; `rule` is "" where none is known."""
     for (_, line), shape in zip(held, _BLOCK, strict=False):
-        found = shape.match(line)
-        if found is None or (shape is _RULE and found.end() != len(line)):
+        if shape is _RULE:
+            if line != (rule or held[0][1]) or not _RULE.fullmatch(line):
+                return False
+        elif not shape.match(line):
             return False
     return True

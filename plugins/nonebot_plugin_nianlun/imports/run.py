@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -15,15 +16,16 @@ from zoneinfo import ZoneInfo
 from ..errors import ImportFileError
 from ..lifecycle import Nianlun
 from ..store import chats
-from .formats import AUTO
+from ..types import ChatKey
+from .formats import AUTO, file_in
 from .formats import choose as choose_reader
 from .found import Found, FoundChat, FoundMessage, Reader, Unreadable
 from .intake import Intake
 from .places import Known, Target, choose, me
 from .progress import Progress
-from .records import FIRST_YEAR
 from .report import ImportReport
 from .survey import Survey
+from .values import FIRST_YEAR
 
 _LOOK_EVERY = 2000
 _CLOCKS_DIFFER = timedelta(days=1)
@@ -74,15 +76,34 @@ async def import_file(
         with _open(path) as file:
             return await _Run(nianlun, path, file, options, progress).run()
     except OSError as error:
-        reason = _REASONS.get(error.errno or 0) or error.strerror or error
-        raise ImportFileError(f"读不了 {path}：{reason}") from error
+        raise _unreadable(path, error) from error
+
+
+async def look_into(
+    nianlun: Nianlun, path: Path, options: ImportOptions
+) -> tuple[str, Survey, list[ChatKey]]:
+    """What an import of this file would bring where, without bringing it: the format, what is in
+    it, and the chat for each one of it. Raises ImportFileError and ChatError."""
+    try:
+        with _open(path) as file:
+            reader, survey, keys = await _Run(nianlun, path, file, options, _nothing).look()
+            return reader.title, survey, keys
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: OSError) -> ImportFileError:
+    reason = _REASONS.get(error.errno or 0) or error.strerror or error
+    return ImportFileError(f"读不了 {path}：{reason}")
 
 
 def _open(path: Path) -> BinaryIO:
     mode = path.stat().st_mode
+    if stat.S_ISDIR(mode) and (begins := file_in(path)):
+        path, mode = begins, begins.stat().st_mode
     if not stat.S_ISREG(mode):
         # Opening a pipe would wait for somebody to write into it.
-        what = "这是一个文件夹" if stat.S_ISDIR(mode) else "这不是普通的文件"
+        what = "这个文件夹里没有 manifest.json" if stat.S_ISDIR(mode) else "这不是普通的文件"
         raise ImportFileError(f"读不了 {path}：{what}")
     return path.open("rb")
 
@@ -107,10 +128,7 @@ class _Run:
         self._size = os.fstat(file.fileno()).st_size
 
     async def run(self) -> ImportReport:
-        reader = choose_reader(self._options.format, self._file)
-        survey = self._survey(reader)
-        known = [Known(chats.key_of(row), row.name) for row in await chats.everyone()]
-        keys = choose(survey, self._options.targets, self._options.self_id, known)
+        reader, survey, keys = await self.look()
         mine = me(survey, self._options.me)
         report = ImportReport(reader.title)
         places = iter(zip(survey.chats, keys, strict=True))
@@ -128,6 +146,13 @@ class _Run:
             await intake.finish()
         report.unreadable.sort(key=lambda one: one.line)
         return report
+
+    async def look(self) -> tuple[Reader, Survey, list[ChatKey]]:
+        """What is in the file, and where each of its chats belongs."""
+        reader = choose_reader(self._options.format, self._file)
+        survey = await asyncio.to_thread(self._survey, reader)
+        known = [Known(chats.key_of(row), row.name) for row in await chats.everyone()]
+        return reader, survey, choose(survey, self._options.targets, self._options.self_id, known)
 
     def _survey(self, reader: Reader) -> Survey:
         """Read the whole file; whatever is wrong with it as a whole is raised here."""

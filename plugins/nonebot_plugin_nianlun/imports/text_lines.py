@@ -5,8 +5,10 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterator
 from functools import partial
+import re
 from typing import BinaryIO
 
+from ..errors import ImportFileError
 from .found import Unreadable
 
 LINE_LIMIT = 1 << 20
@@ -17,18 +19,26 @@ _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _UNMARKED = ("gb18030", "utf-16-le", "utf-16-be")
 _TELLING = "消息"
 _BEGINNING = 256
-"""Where that word stands in every export that comes in several encodings. Its bytes in these
+"""Where that word stands in most exports that come in several encodings. Its bytes in these
 are never part of UTF-8."""
+_NOT_ASCII = re.compile(rb"[\x80-\xff]+")
+_ASCII = bytes(range(128))
+_FOUR_OF_UTF8 = re.compile(rb"(?:[\xe1-\xef][\x80-\xbf]{2}[\x00-\x7f]*){4,}")
 
 
 def encoding_of(head: bytes) -> str:
-    """Tell by the byte order mark, else by the encoding in which the telling word is there."""
+    """Tell by the byte order mark, by the encoding of the telling word, else by the bytes."""
     if head.startswith(_UTF16_MARKS):
         return "utf-16"
     for encoding in _UNMARKED:
         if _TELLING.encode(encoding) in head[:_BEGINNING]:
             return encoding
-    return "utf-8"
+    if head.startswith(codecs.BOM_UTF8) or _TELLING.encode() in head[:_BEGINNING]:
+        return "utf-8"
+    even, odd = head[::2].count(0), head[1::2].count(0)
+    if max(even, odd) * 8 > len(head) and min(even, odd) * 8 < max(even, odd):
+        return "utf-16-le" if odd > even else "utf-16-be"
+    return "gb18030" if _is_gbk(head) else "utf-8"
 
 
 def decoded(head: bytes) -> str:
@@ -36,8 +46,24 @@ def decoded(head: bytes) -> str:
     return head.decode(encoding_of(head), "replace").removeprefix("\ufeff")
 
 
+def _is_gbk(raw: bytes) -> bool:
+    """Whether bytes are text in GBK or GB18030, and most of what is not ASCII no UTF-8."""
+    foreign = sum(map(len, _NOT_ASCII.findall(raw)))
+    if foreign < 4 or raw.decode("utf-8", "replace").count("\ufffd") * 4 <= foreign:
+        return False
+    try:
+        codecs.getincrementaldecoder("gb18030")().decode(raw)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 class TextLines:
-    """Iterates over `(number, line)` without line ends; `trouble` gathers what was wrong."""
+    """Iterates over `(number, line)` without line ends; `trouble` gathers what was wrong.
+
+    Raises ImportFileError where the encoding changes, and where the file ends inside a character:
+    it is not one file then, or not all of it.
+    """
 
     def __init__(self, file: BinaryIO, encoding: str) -> None:
         self.trouble: list[Unreadable] = []
@@ -65,12 +91,38 @@ class TextLines:
         self.trouble.append(Unreadable(self._number, reason))
 
     def _text(self, raw: bytes, encoding: str) -> str:
+        ended = raw.endswith(b"\n")
         raw = raw.removesuffix(b"\n").removesuffix(b"\r")
-        try:
-            return raw.decode(encoding)
-        except UnicodeDecodeError:
-            self._note("有认不出的字节，读成了 �")
-            return raw.decode(encoding, "replace")
+        if encoding == "utf-8":
+            try:
+                # Half an emoji is not valid, but some exporters write it.
+                return raw.decode(encoding, "surrogatepass")
+            except UnicodeDecodeError as error:
+                if not ended and error.reason == "unexpected end of data":
+                    raise self._ends_early() from None
+            if _is_gbk(raw) or raw.count(0) * 4 > len(raw):
+                raise self._changes()
+        else:
+            if _FOUR_OF_UTF8.fullmatch(raw.lstrip(_ASCII)):
+                raise self._changes()
+            try:
+                return raw.decode(encoding)
+            except UnicodeDecodeError as error:
+                if not ended and error.reason == "incomplete multibyte sequence":
+                    raise self._ends_early() from None
+        self._note("有认不出的字节，读成了 �")
+        return raw.decode(encoding, "replace")
+
+    def _changes(self) -> ImportFileError:
+        return ImportFileError(
+            f"第 {self._number} 行换了文字编码，前面是 {self._encoding.upper()}："
+            "文件多半是拼起来的，或者另存的时候弄坏了，请重新导出一份"
+        )
+
+    def _ends_early(self) -> ImportFileError:
+        return ImportFileError(
+            f"第 {self._number} 行在一个字的中间断了：文件没有导出、下载或复制完整，请重新导出一份"
+        )
 
     def _recoded(self) -> Iterator[bytes]:
         """UTF-16 as lines of UTF-8, or as long parts of a line that never seems to end."""
@@ -79,12 +131,12 @@ class TextLines:
         while data := self._file.read(_READ_BYTES):
             *lines, rest = (rest + decoder.decode(data)).split("\n")
             for line in lines:
-                yield f"{line}\n".encode()
+                yield f"{line}\n".encode("utf-8", "surrogatepass")
             if len(rest) >= LINE_LIMIT:
-                yield rest.encode()
+                yield rest.encode("utf-8", "surrogatepass")
                 rest = ""
-        cut = decoder.getstate()[0]
-        if rest := rest + decoder.decode(b"", final=True):
-            yield rest.encode()
-        if cut:
-            self._note("文件在一个字的中间断了")
+        if decoder.getstate()[0]:
+            self._number += 1
+            raise self._ends_early()
+        if rest:
+            yield rest.encode("utf-8", "surrogatepass")

@@ -1,0 +1,101 @@
+"""What a model will be asked for the talk that waits, as far as that can be told beforehand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import date, datetime
+
+from ..types import UNIT_LIMITS, NoteKind
+from .calendar import Calendar
+from .owed import INPUT_TOKENS
+from .windows import WindowPolicy
+
+_LINE_TOKENS = 8
+"""Number and name before each message, and the line's end."""
+_FRAME_TOKENS = 60
+"""The JSON around a text in a task or an answer."""
+_FACT_TOKENS = 60
+"""Facts that are handed in with an activity."""
+_TOKENS_A_CHARACTER = 0.9
+"""Of Chinese with some Latin and digits in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Calls of a model, and tokens of all prompts and all answers together."""
+
+    calls: int = 0
+    prompt: int = 0
+    completion: int = 0
+
+    def __add__(self, other: Estimate) -> Estimate:
+        return Estimate(
+            self.calls + other.calls,
+            self.prompt + other.prompt,
+            self.completion + other.completion,
+        )
+
+
+@dataclass(slots=True)
+class Backlog:
+    """Counts the windows of messages that are pending, in event order, and their periods."""
+
+    calendar: Calendar
+    policy: WindowPolicy
+    windows: int = 0
+    messages: int = 0
+    characters: int = 0
+    _days: int = 0
+    _months: set[tuple[int, int]] = field(default_factory=set)
+    _day: date | None = None
+    _last: datetime | None = None
+    _size: int = 0
+
+    def take(self, time: datetime, characters: int) -> None:
+        day = self.calendar.day_of(time)
+        if self._last is None or not self._continues(day, time):
+            self.windows += 1
+            self._size = 0
+        if day != self._day:
+            self._days += 1
+            self._months.add((day.year, day.month))
+        self._day, self._last = day, time
+        self._size += 1
+        self.messages += 1
+        self.characters += characters
+
+    def _continues(self, day: date, time: datetime) -> bool:
+        assert self._last is not None
+        silent = time - self._last >= self.policy.idle
+        return (
+            self._size < self.policy.messages
+            and day == self._day
+            and not (silent and self._size >= self.policy.min_messages)
+        )
+
+    def estimate(self, activity_tokens: int, rollup_tokens: int) -> Estimate:
+        """`activity_tokens` and `rollup_tokens` are what stands around the sources in a request.
+
+        Each answer is counted as long as it may be, and each roll-up once.
+        """
+        talk = round(self.characters * _TOKENS_A_CHARACTER) + self.messages * _LINE_TOKENS
+        total = Estimate(
+            self.windows,
+            talk + self.windows * activity_tokens,
+            self.windows * (_answer("activity") + _FACT_TOKENS),
+        )
+        years = {year for year, _ in self._months}
+        levels: tuple[tuple[NoteKind, int, NoteKind, int], ...] = (
+            ("day", self._days, "activity", self.windows),
+            ("month", len(self._months), "day", self._days),
+            ("year", len(years), "month", len(self._months)),
+        )
+        for kind, count, below, sources in levels:
+            read = sources * _answer(below)
+            calls = -(-read // INPUT_TOKENS)
+            total += Estimate(calls, read + calls * rollup_tokens, count * _answer(kind))
+        return total
+
+
+def _answer(kind: NoteKind) -> int:
+    return UNIT_LIMITS[kind] + _FRAME_TOKENS
