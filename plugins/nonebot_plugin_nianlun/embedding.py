@@ -76,6 +76,12 @@ class Embedding:
             self._task = asyncio.create_task(self._run(), name="nianlun-embedding")
         self._wake.set()
 
+    def changed(self, chat_id: int, seq: int) -> None:
+        """A message shows more than when it was recorded: its text wants another vector."""
+        if self._calls is not None:
+            self._upkeep.look_again(chat_id, seq)
+            self.soon()
+
     async def stop(self) -> None:
         if self._task is not None:
             self._task.cancel()

@@ -56,6 +56,10 @@ class VectorUpkeep:
             self._calls.size = None
             raise
 
+    def look_again(self, chat_id: int, seq: int) -> None:
+        """A message that was read already has another text now."""
+        self._read_to[chat_id] = min(self._read_to.get(chat_id, 0), seq - 1)
+
     async def _do_part(self, backlog: _Backlog) -> bool:
         """Whether there may be more to do for this chat now."""
         began = time.monotonic()

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from ..types import Segment
 from .cards import json_card, xml_card
 from .cleaning import clean_name, clean_text, one_line, tag
 from .faces import FACE_NAMES
+from .forwards import FORWARD, data_of, forward_text, kind_of
+from .pictures import caption_of
 
 NameOf: TypeAlias = Callable[[str], str | None]
 """Name of a speaker by QQ number, or None when it is not known."""
 
-FORWARD_DEPTH = 3
-FORWARD_LINES = 100
-FORWARD_CHARS = 4_000
-FORWARD_LINE_CHARS = 500
 MARKDOWN_CHARS = 4_000
 LONGEST_VOICE = 86_400
 """In seconds; a larger number is not a duration."""
 
-_FORWARD = "[聊天记录]"
 # What is always said of a kind, and where it may name itself.
 _PLAIN: dict[str, tuple[str, tuple[str, ...]]] = {
     "video": ("视频", ()),
@@ -53,17 +50,22 @@ _RPS = {
 
 def readable(segments: Sequence[Segment], name_of: NameOf) -> str:
     """Write a message as text. What is typed stays as it is; all else is short and bounded."""
-    if segments and _kind(segments[0]) == "node":
+    if segments and kind_of(segments[0]) == "node":
         return _forward({"content": segments}, name_of)
     return _join(segments, name_of, nested=False)
+
+
+def line_of_forward(content: Sequence[Any]) -> str:
+    """Write what a line of a forward says; whom it mentions is not looked up here."""
+    return _join(content, lambda _: None, nested=True)
 
 
 def _join(segments: Sequence[Any], name_of: NameOf, *, nested: bool) -> str:
     parts: list[str] = []
     after_at = False
     for segment in segments:
-        kind = _kind(segment)
-        part = _FORWARD if nested and kind in ("forward", "node") else _part(kind, segment, name_of)
+        kind = kind_of(segment)
+        part = FORWARD if nested and kind in ("forward", "node") else _part(kind, segment, name_of)
         if part:
             if after_at and (part[0].isalnum() or part[0] == "@"):
                 parts.append(" ")  # else the name would run on into what follows it
@@ -72,20 +74,8 @@ def _join(segments: Sequence[Any], name_of: NameOf, *, nested: bool) -> str:
     return "".join(parts)
 
 
-def _kind(segment: object) -> str:
-    if not isinstance(segment, Mapping):
-        return ""
-    kind = segment.get("type")
-    return kind if isinstance(kind, str) else ""
-
-
-def _data(segment: object) -> Mapping[str, Any]:
-    data = segment.get("data") if isinstance(segment, Mapping) else None
-    return data if isinstance(data, Mapping) else {}
-
-
 def _part(kind: str, segment: object, name_of: NameOf) -> str:
-    data = _data(segment)
+    data = data_of(segment)
     if kind == "text":
         text = data.get("text")
         return clean_text(text) if isinstance(text, str) else one_line(text)
@@ -124,6 +114,8 @@ def _sticker(data: Mapping[str, Any], _: NameOf) -> str:
 
 
 def _image(data: Mapping[str, Any], _: NameOf) -> str:
+    if caption := caption_of(data):
+        return f"[图片：{caption}]"
     default = "闪照" if data.get("type") == "flash" else "图片"
     return _bracketed(_first(data, "summary"), default)
 
@@ -174,55 +166,7 @@ def _xml(data: Mapping[str, Any], _: NameOf) -> str:
 
 
 def _forward(data: Mapping[str, Any], name_of: NameOf) -> str:
-    lines = [_FORWARD]
-    room = FORWARD_CHARS
-    for line in _forward_lines(data.get("content") or data.get("messages"), name_of, 1):
-        room -= len(line) + 1
-        if room < 0 or len(lines) > FORWARD_LINES:
-            lines.append("  …")
-            break
-        lines.append(line)
-    return "\n".join(lines)
-
-
-def _forward_lines(nodes: object, name_of: NameOf, depth: int) -> Iterator[str]:
-    """Yield `名字: 内容` of every node, and below it those of the forwards inside it."""
-    for node in _as_list(nodes):
-        name, content = _node(node)
-        text = one_line(_join(content, name_of, nested=True), FORWARD_LINE_CHARS)
-        yield f"{'  ' * depth}{name}: {text or '[消息]'}"
-        if depth == FORWARD_DEPTH:
-            continue
-        for segment in content:
-            if _kind(segment) == "forward":
-                inner = _data(segment)
-                yield from _forward_lines(
-                    inner.get("content") or inner.get("messages"), name_of, depth + 1
-                )
-
-
-def _node(node: object) -> tuple[str, Sequence[Any]]:
-    """Return speaker and content of a forward's entry: a node segment or a whole event."""
-    if not isinstance(node, Mapping):
-        return "?", _as_list(node)
-    kind = _kind(node)
-    body = _data(node) if kind == "node" else node
-    if kind and kind != "node":
-        return "?", [node]
-    sender = body.get("sender")
-    people = [sender, body] if isinstance(sender, Mapping) else [body]
-    keys = ("card", "nickname", "name", "user_id", "uin")
-    names = (clean_name(one_line(who.get(key), 40)) for who in people for key in keys)
-    content = body.get("content") or body.get("message")
-    return next(filter(None, names), "?"), _as_list(content)
-
-
-def _as_list(value: object) -> Sequence[Any]:
-    if isinstance(value, str):
-        return [{"type": "text", "data": {"text": value}}]
-    if isinstance(value, Mapping):
-        return [value]
-    return value if isinstance(value, list | tuple) else []
+    return forward_text(data, lambda content: _join(content, name_of, nested=True))
 
 
 _WRITERS: dict[str, Callable[[Mapping[str, Any], NameOf], str]] = {

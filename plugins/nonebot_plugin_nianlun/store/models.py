@@ -352,6 +352,25 @@ class Vector(Model):
         indexes = (Index(fields=("chat_id", "model", "content_hash")),)
 
 
+class Caption(Model):
+    """What a model saw in a picture, kept so that it is asked once."""
+
+    id: int = fields.BigIntField(primary_key=True)
+    chat = fields.ForeignKeyField("nianlun.Chat", on_delete=NO_ACTION, related_name=False)
+    chat_id: int
+    content_hash = fields.CharField(max_length=64)
+    """MD5 of its bytes: QQ names pictures after it, so one may be known before it is fetched."""
+    seq: int = fields.BigIntField()
+    """The message that showed it first; taken back, it takes this along."""
+    text = fields.TextField()
+    """Empty where the model was asked often enough and saw nothing that can be used."""
+
+    class Meta(Model.Meta):
+        table = "nianlun_caption"
+        unique_together = (("chat", "content_hash"),)
+        indexes = (Index(fields=("chat_id", "seq")),)
+
+
 class Property(Model):
     """Facts about the database itself, such as the version of a derived index."""
 
