@@ -55,14 +55,20 @@ def completion(content: object, **choice: object) -> dict[str, Any]:
     }
 
 
-def calling(*arguments: object, text: str | None = None, **choice: object) -> dict[str, Any]:
-    """A completion that calls the skill once for each of these; text stays as it is."""
+SKILL_NAME = "update_short_term_memory"
+
+
+def calling(
+    *arguments: object, name: str = SKILL_NAME, text: str | None = None, **choice: object
+) -> dict[str, Any]:
+    """A completion that calls a tool, the skill by default, once for each of these; text stays
+    as it is."""
     calls = [
         {
             "id": f"call-{number}",
             "type": "function",
             "function": {
-                "name": "update_short_term_memory",
+                "name": name,
                 "arguments": given if isinstance(given, str) else _dump(given),
             },
         }
@@ -207,11 +213,11 @@ class ModelServer:
 def helpful(*markers: str) -> Responder:
     """A model that does what it is asked: valid notes that keep those of the markers which
     their sources contain, citing the first messages it was shown; else a short line of chat.
-    With tools it works through the skill, call by call.
+    With the skill as its tool it works through that, call by call; others it leaves alone.
     """
 
     def respond(body: dict[str, Any]) -> Reply:
-        if body.get("tools"):
+        if any(tool["function"]["name"] == SKILL_NAME for tool in body.get("tools", ())):
             return _next_call(body, markers)
         asked = _first_user_text(body)
         if (messages := _block(asked, "聊天记录")) is not None:

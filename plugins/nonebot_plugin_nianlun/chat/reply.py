@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Container
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 import re
 from typing import TYPE_CHECKING
@@ -13,21 +14,24 @@ from nonebot.adapters.onebot.v11 import Bot, Event, MessageEvent
 
 from ..capture.events import id_text, incoming, reply_target, time_of
 from ..capture.muting import muting
+from ..capture.readable import readable
 from ..capture.recorder import Recorder
 from ..clock import Clock
 from ..config import Settings
-from ..errors import ModelError, StoreError
+from ..errors import ModelError
 from ..llm.client import ModelClient
 from ..memory.calendar import Calendar
 from ..memory.keymarks import strip_key_marks
 from ..memory.prompt import ReplyPrompt
-from ..store import chats, exclusions, messages, usage
+from ..store import chats, exclusions, messages, traces, usage
 from ..types import ChatKey, Incoming, Message, Usage
 from .attention import Attention
 from .delivery import Purpose
 from .messenger import Messenger
 from .recall import Recaller
 from .silences import Silences
+from .tool_talk import ToolTalk
+from .tools import ReplyTools, ToolDesk
 from .triggers import is_called
 from .turns import Turn, Turns
 
@@ -51,6 +55,15 @@ _NUMBERED = re.compile(r"^#\d+\s+\d{1,2}:\d{2}\s+[^\n:：]{1,80}[:：]\s*")
 _DAY_LINE = re.compile(r"^—— \d{4}-\d{2}-\d{2} 周. ——$")
 
 
+@dataclass(frozen=True, slots=True)
+class _Spent:
+    """What a reply has cost, also one that was not written."""
+
+    model: str
+    usage: Usage
+    ok: bool
+
+
 class Replier:
     """Replies for all chats. Without a model it only says, now and then, what is missing."""
 
@@ -63,14 +76,19 @@ class Replier:
         calendar: Calendar,
         settings: Settings,
         after_turn: Callable[[ChatKey, str], None] | None = None,
+        tools: ReplyTools | None = None,
+        mutes: Container[ChatKey] = (),
     ) -> None:
-        """`after_turn` is told where and to whom a reply has gone out, and returns at once."""
+        """`after_turn` is told where and to whom a reply has gone out, and returns at once. In
+        `mutes` nothing is said."""
         self._client = client
         self._recorder = recorder
         self._recaller = recaller
         self._clock = clock
         self._calendar = calendar
         self._after_turn = after_turn
+        self._tools = tools
+        self._mutes = mutes
         self._turns = Turns(settings.reply_wait)
         self._silences = Silences()
         self._messenger = Messenger(
@@ -111,16 +129,20 @@ class Replier:
             if called:
                 await self._once_in(_MISSING_EVERY, self._said_missing, chat, bot, event, _MISSING)
             return
+        spent: _Spent | None = None
         async with self._turns.turn(chat, event, called=called, patience=_STALE_SECONDS) as turn:
-            if turn is not None and not self._silences.reason(chat):
-                await self._reply(self._client, chat, bot, turn)
+            if turn is not None and not self._is_silent(chat):
+                spent = await self._reply(self._client, chat, bot, turn)
+        if spent is not None:
+            # Nobody's turn waits for that: a database in trouble takes its time.
+            await self._count(chat, spent)
 
     async def _is_wanted(self, chat: ChatKey, event: MessageEvent, called: bool) -> bool:
         now = self._clock.now()
         if (now - time_of(event, now)).total_seconds() > _LATE * _STALE_SECONDS:
             logger.info(f"{chat} 收到一句很久以前的话，不再回答；如果它是刚说的，请校准时钟")
             return False
-        if self._silences.reason(chat):
+        if self._is_silent(chat):
             return False
         if called:
             return self.attention.admits(chat, str(event.user_id))
@@ -131,40 +153,48 @@ class Replier:
             and not await self._is_unrecorded(chat, event)
         )
 
+    def _is_silent(self, chat: ChatKey) -> bool:
+        return chat in self._mutes or self._silences.reason(chat) is not None
+
     async def _is_called(self, chat: ChatKey, event: MessageEvent) -> bool:
         if is_called(event):
             return True
         target = reply_target(event)
-        chat_id = await chats.find(chat) if target is not None else None
-        if target is None or chat_id is None:
+        if target is None:
             return False
-        return await messages.is_mine(chat_id, target)
+        try:
+            async with asyncio.timeout(_RECALL_SECONDS):
+                chat_id = await chats.find(chat)
+                return chat_id is not None and await messages.is_mine(chat_id, target)
+        except Exception as error:
+            logger.warning(f"{chat} 不知道引用的是不是自己的话，这次不回答：{error!r}")
+            return False
 
-    async def _reply(self, client: ModelClient, chat: ChatKey, bot: Bot, turn: Turn) -> None:
-        prompt, purpose = await self._prompt(chat, bot, turn)
+    async def _reply(self, client: ModelClient, chat: ChatKey, bot: Bot, turn: Turn) -> _Spent:
+        prompt, purpose, desk = await self._prompt(chat, bot, turn)
         event = turn.calls[-1]
+        talk = ToolTalk(client, desk)
         try:
             async with asyncio.timeout(_REPLY_SECONDS):
-                completion = await client.complete(prompt.messages)
+                completion = await talk.answer(prompt.messages)
         except (ModelError, TimeoutError) as error:
             logger.warning(f"{chat} 的回复没有写成：{error or '超时'}")
-            await self._count(chat, client.model, Usage(), ok=False)
             if turn.called:
                 await self._once_in(_EXCUSE_EVERY, self._said_excuse, chat, bot, event, _EXCUSE)
-            return
+            return _Spent(client.model, talk.spent, ok=False)
         text = clean_reply(completion.text, self._recaller.character)
-        if text:
+        if text and chat not in self._mutes:
             quote = await self._is_to_quote(chat, event)
             if await self._messenger.say(chat, bot, event, text, purpose, quote=quote):
                 self.attention.answered(chat, turn.asker)
                 if self._after_turn is not None and purpose == "reply":
                     self._after_turn(chat, turn.asker)
-        await self._count(chat, completion.model, completion.usage, ok=True)
+        return _Spent(completion.model, completion.usage, ok=True)
 
     async def _is_to_quote(self, chat: ChatKey, event: MessageEvent) -> bool:
         """Where others have spoken since, it would not be clear what the answer is to."""
         message_id = id_text(event.message_id)
-        if chat.kind != "group" or message_id is None:
+        if chat.kind != "group" or message_id is None or self.trouble is not None:
             return False
         try:
             async with asyncio.timeout(_RECALL_SECONDS):
@@ -175,7 +205,9 @@ class Replier:
             logger.warning(f"{chat} 不知道要不要引用所答的话，这次不引用：{error!r}")
             return False
 
-    async def _prompt(self, chat: ChatKey, bot: Bot, turn: Turn) -> tuple[ReplyPrompt, Purpose]:
+    async def _prompt(
+        self, chat: ChatKey, bot: Bot, turn: Turn
+    ) -> tuple[ReplyPrompt, Purpose, ToolDesk | None]:
         """With memory if that can be had in time; trouble costs the memory, not the reply."""
         purpose: Purpose = "reply"
         try:
@@ -184,37 +216,49 @@ class Replier:
                 unrecorded: list[Message] = []
                 if await self._is_unrecorded(chat, turn.calls[-1]):
                     purpose, unrecorded = "opted_out", self._only(bot, turn)
+                chat_id = await chats.find(chat)
+                read = None if chat_id is None else await traces.reading(chat_id)
                 prompt = await self._recaller.prompt(chat, unrecorded=unrecorded, asker=turn.asker)
         except Exception as error:
             self.trouble = str(error) or f"读记忆超过了 {_RECALL_SECONDS:g} 秒"
             logger.opt(exception=error).error(f"{chat} 的这次回复没有记忆可用：{self.trouble}")
-            return self._recaller.bare_prompt(self._only(bot, turn)), purpose
+            return self._recaller.bare_prompt(self._only(bot, turn), chat), purpose, None
         self.trouble = None
-        return prompt, purpose
+        return prompt, purpose, self._desk(chat, turn, purpose, read)
+
+    def _desk(
+        self, chat: ChatKey, turn: Turn, purpose: Purpose, read: traces.Reading | None
+    ) -> ToolDesk | None:
+        """Of whom nothing is recorded, nothing is written down either."""
+        if self._tools is None:
+            return None
+        said = [id_ for call in turn.calls if (id_ := id_text(call.message_id)) is not None]
+        return self._tools.desk(chat, turn.asker, said, writing=purpose == "reply", read=read)
 
     async def _is_unrecorded(self, chat: ChatKey, event: MessageEvent) -> bool:
         chat_id = await chats.find(chat)
-        return chat_id is not None and await exclusions.opted_out(chat_id, str(event.user_id))
+        return chat_id is not None and await exclusions.unrecorded(chat_id, str(event.user_id))
 
     def _only(self, bot: Bot, turn: Turn) -> list[Message]:
         """The calls themselves, as they came."""
+        mine = {bot.self_id: self._recaller.character}
         said: list[Message] = []
         for event in turn.calls:
             message = incoming(event, self_id=bot.self_id, now=self._clock.now())
             if message is not None:
-                text = event.get_plaintext()
+                text = readable(message.segments, mine.get)
                 number = len(said) + 1
                 said.append(Message(number, message.time, message.user_id, message.name, text))
         return said
 
-    async def _count(self, chat: ChatKey, model: str, cost: Usage, *, ok: bool) -> None:
+    async def _count(self, chat: ChatKey, spent: _Spent) -> None:
         try:
             chat_id = await chats.find(chat)
             if chat_id is not None:
                 date = self._calendar.day_of(self._clock.now()).isoformat()
-                await usage.count(chat_id, date, "reply", model, cost, ok)
-        except StoreError as error:
-            logger.warning(f"{chat} 这次回复的用量没有记上：{error}")
+                await usage.count(chat_id, date, "reply", spent.model, spent.usage, spent.ok)
+        except Exception as error:
+            logger.warning(f"{chat} 这次回复的用量没有记上：{error!r}")
 
     async def _once_in(
         self,
@@ -242,7 +286,15 @@ def new_replier(nianlun: Nianlun) -> Replier:
         nianlun.calendar,
         nianlun.settings,
         None if nianlun.turns is None else nianlun.turns.after,
+        _tools(nianlun),
+        nianlun.mutes,
     )
+
+
+def _tools(nianlun: Nianlun) -> ReplyTools | None:
+    if not nianlun.settings.reply_tools:
+        return None
+    return ReplyTools(nianlun.recalling, nianlun.clock, nianlun.calendar, nianlun.character)
 
 
 def clean_reply(text: str, me: str = "我") -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 import json
@@ -14,6 +14,8 @@ from ..types import Usage
 from . import event_stream
 
 _MOST_TOKENS = 10**9
+_PICTURE_TOKENS = 1_000
+"""About what providers take for one of a usual size."""
 
 
 def answer_object(body: str) -> dict[str, Any] | None:
@@ -84,14 +86,26 @@ def cost(answer: Mapping[str, Any], fields: Mapping[str, Any], choice: Mapping[s
     told = told_usage(answer)
     if told.prompt:
         return told
-    asked = json.dumps([fields["messages"], fields.get("tools", [])], ensure_ascii=False)
+    words, pictures = _without_pictures(fields["messages"])
+    asked = json.dumps([words, fields.get("tools", [])], ensure_ascii=False)
     message = _message(choice)
     said = f"{_joined(message.get('content'))}{message.get('tool_calls') or ''}"
     return replace(
         told,
-        prompt=estimate_tokens(asked),
+        prompt=estimate_tokens(asked) + pictures * _PICTURE_TOKENS,
         completion=told.completion or estimate_tokens(well_formed(said)),
     )
+
+
+def _without_pictures(messages: Sequence[Mapping[str, Any]]) -> tuple[list[object], int]:
+    """What the messages say in words, and how many pictures they hold: these cost by their size,
+    not by how many letters their bytes are written in."""
+    contents = [message.get("content") for message in messages]
+    parts = [part for content in contents if isinstance(content, list) for part in content]
+    pictures = sum(part.get("type") == "image_url" for part in parts)
+    if not pictures:
+        return list(messages), 0
+    return [*(c for c in contents if isinstance(c, str)), _joined(parts)], pictures
 
 
 def told_usage(answer: Mapping[str, Any]) -> Usage:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 import time
 from typing import Any
 from urllib.parse import urlsplit
@@ -44,6 +44,8 @@ _PATIENCE = 30
 """Seconds: whoever gives up after so long has waited for an answer that does not come."""
 _MOST_CHANGES = 4
 """By which one call may find out what its model needs."""
+_MALFORMED = (400, 422)
+"""By these a request is refused for what it holds."""
 _OPENAI = "https://api.openai.com/v1"
 
 
@@ -136,9 +138,8 @@ class ModelClient:
             text = without_thoughts(choice_text(choice, model), json)
             if not text:
                 raise _empty(choice, model)
-        named = answer.get("model")
-        name = named if isinstance(named, str) else model
-        return Completion(text, usage, name, choice.get("finish_reason") != "length")
+        whole = choice.get("finish_reason") != "length"
+        return Completion(text, usage, _model_of(answer, model), whole)
 
     async def converse(
         self,
@@ -148,25 +149,32 @@ class ModelClient:
         model: str | None = None,
         seconds: float | None = None,
         words_will_do: bool = False,
+        may_call: bool = True,
     ) -> ToolTurn:
         """The model's next turn, in which it may call the tools. One that takes no tools answers
-        without them where `words_will_do`. Raises as `complete` does.
+        without them where `words_will_do`. Without `may_call` it is told to use words, under the
+        same tools so that the request begins as those before; not every endpoint heeds that.
+        Raises as `complete` does.
         """
         model = model or self.model
         await self._traits.of(model)
         if not words_will_do:
             self._want_tools(model)
         fields = {"model": model, "messages": well_formed(messages), "tools": list(tools)}
-        answer = await self._ask(fields, False, seconds)
+        if not may_call:
+            fields["tool_choice"] = "none"
+        spare = providers.WITHOUT_TOOLS if words_will_do else None
+        answer = await self._ask(fields, False, seconds, spare)
         choice = self._choice(answer, model)
         usage = cost(answer, fields, choice)
         with costing(usage):
             if not words_will_do:
                 self._want_tools(model)  # it may have been found out only now
-            turn = read_turn(choice, without_thoughts(choice_text(choice, model), True), usage)
+            text = without_thoughts(choice_text(choice, model), not words_will_do)
+            turn = read_turn(choice, text, usage, _names(tools))
             if not turn.text and not turn.calls:
                 raise _empty(choice, model)
-        return turn
+        return replace(turn, model=_model_of(answer, model))
 
     def _want_tools(self, model: str) -> None:
         if not self.takes_tools(model):
@@ -198,14 +206,19 @@ class ModelClient:
         return self._opened
 
     async def _ask(
-        self, fields: dict[str, Any], json: bool, seconds: float | None = None
+        self,
+        fields: dict[str, Any],
+        json: bool,
+        seconds: float | None = None,
+        spare: str | None = None,
     ) -> dict[str, Any]:
-        """The answer to a request, as an object."""
+        """The answer to a request, as an object. `spare` is the change that is made in the end,
+        when nothing tells what else a refusal is about."""
         if json:
             fields = fields | {"response_format": {"type": "json_object"}}
         try:
             return await self._answer(
-                fields | self._extra_body, min(self._timeout, seconds or self._timeout)
+                fields | self._extra_body, min(self._timeout, seconds or self._timeout), spare
             )
         finally:
             verdict = self._breaker.verdict if self._breaker.is_open else None
@@ -213,7 +226,9 @@ class ModelClient:
                 self._reported = verdict
                 await self._traits.report(verdict)
 
-    async def _answer(self, body: dict[str, Any], seconds: float) -> dict[str, Any]:
+    async def _answer(
+        self, body: dict[str, Any], seconds: float, spare: str | None
+    ) -> dict[str, Any]:
         """The answer, after as many requests as that takes and no more than may be."""
         model = body["model"]
         deadline = asyncio.get_running_loop().time() + seconds
@@ -226,7 +241,8 @@ class ModelClient:
                     # Only now: a request that is refused both ways has another fault.
                     await self._traits.learn(model, made)
                 return outcome
-            if len(made - known) < _MOST_CHANGES and (change := _change(outcome, body, made)):
+            change = _change(outcome, body, made, spare)
+            if change is not None and len(made - known) < _MOST_CHANGES:
                 made = made | {change}
                 continue
             tries += 1
@@ -314,10 +330,24 @@ class ModelClient:
             raise failure.explained(self._asked(), self.model)
 
 
-def _change(failure: Failure, body: Mapping[str, Any], made: frozenset[str]) -> str | None:
+def _change(
+    failure: Failure, body: Mapping[str, Any], made: frozenset[str], spare: str | None
+) -> str | None:
     if not failure.about_request or failure.content_refused:
         return None
-    return providers.change_for(failure.reason, failure.param, body, made)
+    change = providers.change_for(failure.reason, failure.param, body, made)
+    if change is None and failure.status in _MALFORMED and spare not in made:
+        return spare
+    return change
+
+
+def _model_of(answer: Mapping[str, Any], asked: str) -> str:
+    named = answer.get("model")
+    return named if isinstance(named, str) else asked
+
+
+def _names(tools: Sequence[Mapping[str, Any]]) -> frozenset[str]:
+    return frozenset(str(tool.get("function", {}).get("name")) for tool in tools)
 
 
 def _empty(choice: Mapping[str, Any], model: str) -> BadAnswer:

@@ -135,6 +135,8 @@ def changed(body: Mapping[str, Any], changes: Collection[str]) -> dict[str, Any]
     for change in changes:
         if change.startswith(_WITHOUT):
             made.pop(change.removeprefix(_WITHOUT), None)
+    if WITHOUT_TOOLS in changes:
+        made.pop("tool_choice", None)
     return made
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -10,6 +11,8 @@ from nonebot.log import logger
 from ..clock import Clock
 from ..errors import StoreError
 
+PATIENCE = 1.0
+"""Seconds that a request waits for a memory which is in trouble."""
 KEPT = timedelta(days=7)
 """After this an endpoint is asked plainly again: it may have mended."""
 
@@ -59,24 +62,29 @@ class Traits:
         if self._memory is None:
             return
         try:
-            await self._memory.save(self._endpoint, model, changes, at)
-        except StoreError as error:
-            logger.warning(f"模型 {model} 要怎样请求没有记下，下次启动要再试一遍：{error}")
+            async with asyncio.timeout(PATIENCE):
+                await self._memory.save(self._endpoint, model, changes, at)
+        except (StoreError, TimeoutError) as error:
+            logger.warning(
+                f"模型 {model} 要怎样请求没有记下，下次启动要再试一遍：{str(error) or '太慢了'}"
+            )
 
     async def report(self, trouble: str | None) -> None:
         """Let other processes know what is wrong with the endpoint, or that nothing is."""
         if self._memory is None:
             return
         try:
-            await self._memory.set_trouble(self._endpoint, trouble, self._clock.now())
-        except StoreError as error:
-            logger.warning(f"{self._endpoint} 的状态没有记下：{error}")
+            async with asyncio.timeout(PATIENCE):
+                await self._memory.set_trouble(self._endpoint, trouble, self._clock.now())
+        except (StoreError, TimeoutError) as error:
+            logger.warning(f"{self._endpoint} 的状态没有记下：{str(error) or '太慢了'}")
 
     async def _load(self, model: str) -> tuple[frozenset[str], datetime] | None:
         if self._memory is None:
             return None
         try:
-            return await self._memory.load(self._endpoint, model)
-        except StoreError as error:
-            logger.warning(f"读不到模型 {model} 要怎样请求，要再试一遍：{error}")
+            async with asyncio.timeout(PATIENCE):
+                return await self._memory.load(self._endpoint, model)
+        except (StoreError, TimeoutError) as error:
+            logger.warning(f"读不到模型 {model} 要怎样请求，要再试一遍：{str(error) or '太慢了'}")
             return None
