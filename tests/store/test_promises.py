@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
@@ -22,6 +22,7 @@ from plugins.nonebot_plugin_nianlun.errors import StoreUnavailable
 from plugins.nonebot_plugin_nianlun.llm.turn_writer import TurnWriter, TurnYield
 from plugins.nonebot_plugin_nianlun.memory.anniversaries import same_dates
 from plugins.nonebot_plugin_nianlun.memory.calendar import Calendar
+from plugins.nonebot_plugin_nianlun.memory.fact_items import FactItem
 from plugins.nonebot_plugin_nianlun.memory.promises import Promise, dated
 from plugins.nonebot_plugin_nianlun.outcomes import Outcomes
 from plugins.nonebot_plugin_nianlun.recalling import Recalling
@@ -32,7 +33,6 @@ from plugins.nonebot_plugin_nianlun.store import (
     forgetting,
     memories,
     messages,
-    promises,
     recording,
 )
 from plugins.nonebot_plugin_nianlun.store.models import Fact as Row
@@ -67,6 +67,7 @@ NAMES = {DEER: "小鹿", RIVER: "阿川", ME: "小忆"}
 class World:
     clock: SetClock
     recaller: Recaller
+    reader: SearchReader
 
     async def say(self, text: str, by: str = DEER, chat: ChatKey = GROUP) -> int:
         """Record a line now; returns its short id."""
@@ -92,7 +93,11 @@ class World:
         return (await chats.ensure([chat], self.clock.now()))[chat]
 
     async def due(self, today: date, chat: ChatKey = GROUP) -> list[Promise]:
-        return await promises.due(await self.id_of(chat), today)
+        day = await self.reader.day_of_reply(await self.id_of(chat), today)
+        return list(day.promises)
+
+    async def reminder(self, shown: Collection[str] = ()) -> str:
+        return await reminder(self.reader, await self.id_of(), WEDNESDAY, shown)
 
     async def day(self, period: str, text: str, chat: ChatKey = GROUP) -> None:
         await MemoryRow.create(
@@ -117,7 +122,7 @@ async def world(database_file: Path) -> AsyncIterator[World]:
     settings = Settings(keep_days=1)
     recalling = Recalling(reader, "小忆", clock, CALENDAR)
     try:
-        found = World(clock, Recaller(settings, "小忆", clock, CALENDAR, recalling))
+        found = World(clock, Recaller(settings, "小忆", clock, CALENDAR, recalling), reader)
         await found.id_of()
         yield found
     finally:
@@ -151,8 +156,12 @@ async def test_a_note_of_a_window_dates_it_and_roll_ups_leave_it(database_file: 
     world.clock.time += timedelta(days=2)
     await world.run(everything=True)
     assert await world.memory("day", DAY.isoformat())
-    due = await promises.due(world.chat_id, DAY + timedelta(days=2))
-    assert due == [Promise(DEER, "交报告", DAY)]
+    reader = SearchReader(database_file, CALENDAR)
+    try:
+        due = (await reader.day_of_reply(world.chat_id, DAY + timedelta(days=2))).promises
+    finally:
+        await reader.close()
+    assert due == (Promise(DEER, "交报告", DAY),)
 
 
 class _Told(TurnWriter):
@@ -246,12 +255,25 @@ async def test_the_reply_is_reminded_and_of_a_promise_rather_than_of_a_year_ago(
 
 async def test_of_the_years_before_only_this_chats_days_that_stand(world: World) -> None:
     await world.day("2025-11-04", "别的群的事。", OTHER)
-    assert await reminder(await world.id_of(), WEDNESDAY, ()) == ""
+    assert await world.reminder() == ""
     await world.day("2025-11-04", "去年的事。")
-    assert await reminder(await world.id_of(), WEDNESDAY, ()) == "去年今天：去年的事。"
-    assert await reminder(await world.id_of(), WEDNESDAY, {"2025-11-04"}) == ""
+    assert await world.reminder() == "去年今天：去年的事。"
+    assert await world.reminder({"2025-11-04"}) == ""
     await MemoryRow.filter(text="去年的事。").update(stale=True)
-    assert await reminder(await world.id_of(), WEDNESDAY, ()) == ""
+    assert await world.reminder() == ""
+
+
+async def test_a_birthday_that_a_fact_tells_comes_before_a_year_ago(world: World) -> None:
+    await world.day("2025-11-04", "去年的事。")
+    seq = await world.say("我生日是11月4日，你别忘了")
+    birthday = [FactItem("birthday", "生日", "11月4日"), FactItem("event", "聚餐", "11月4日聚过餐")]
+    await facts.remember(await world.id_of(), DEER, birthday, seq, world.clock.now())
+    line = "今天这个日子你记得：小鹿的 生日 11月4日"
+    assert await world.reminder() == line
+    assert (await world.last()).count(line) == 1
+    assert "去年今天" not in await world.last()
+    await facts.erase(await world.id_of(), DEER, "birthday", "生日")
+    assert await world.reminder() == "去年今天：去年的事。"
 
 
 async def test_both_are_found_by_an_index(world: World, database_file: Path) -> None:

@@ -6,10 +6,16 @@ from datetime import UTC, date, datetime
 
 from hypothesis import given
 from hypothesis import strategies as st
+import pytest
 
-from plugins.nonebot_plugin_nianlun.memory.anniversaries import anniversary_line, same_dates
+from plugins.nonebot_plugin_nianlun.memory.anniversaries import (
+    YearlyFact,
+    anniversary_line,
+    same_dates,
+    yearly_line,
+)
 from plugins.nonebot_plugin_nianlun.memory.tokens import estimate_tokens
-from plugins.nonebot_plugin_nianlun.types import Memory
+from plugins.nonebot_plugin_nianlun.types import ME, Memory
 
 TODAY = date(2026, 11, 30)
 WRITTEN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -62,3 +68,51 @@ def test_any_text_makes_at_most_one_short_line(text: str) -> None:
     assert len(line.splitlines()) <= 1
     assert estimate_tokens(line) <= 60
     assert line == "" or line.startswith("去年今天：")
+
+
+def fact(text: str, name: str = "生日", owner: str = "20001") -> YearlyFact:
+    return YearlyFact(owner, "birthday", name, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["11月30日", "生日是 11 月 30 号", "1998-11-30", "1998年11月30日", "2001.11.30", "11/30"],
+)
+def test_a_yearly_day_however_it_is_written(text: str) -> None:
+    line = yearly_line([fact("3月5日"), fact(text)], {"20001": "小鹿"}, TODAY)
+    assert line == f"今天这个日子你记得：小鹿的 生日 {text}"
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        fact("3月5日"),
+        fact("11月3日"),
+        fact("1月30日"),
+        fact("11月300"),
+        fact("农历11月30日"),
+        fact("11-30-7"),
+        fact("11月30日交报告", name="报告"),
+    ],
+)
+def test_of_other_days_nothing_is_said(told: YearlyFact) -> None:
+    assert yearly_line([told], {}, TODAY) == ""
+
+
+def test_whose_day_it_is() -> None:
+    wedding = fact("老周和阿宁2020年11月30日结婚", name="纪念日", owner="")
+    line = yearly_line([wedding], {}, TODAY)
+    assert line == "今天这个日子你记得：纪念日 老周和阿宁2020年11月30日结婚"
+    assert (
+        yearly_line([fact("11-30", owner=ME)], {}, TODAY) == "今天这个日子你记得：你的 生日 11-30"
+    )
+    leap = [fact("2月29日")]
+    assert yearly_line(leap, {}, date(2026, 2, 28))
+    assert not yearly_line(leap, {}, date(2024, 2, 28))
+
+
+@given(st.text(), st.text(), st.text())
+def test_a_yearly_day_is_one_short_line(text: str, name: str, shown: str) -> None:
+    line = yearly_line([fact(f"{text}11月30日{text}", f"生日{name}")], {"20001": shown}, TODAY)
+    assert len(line.splitlines()) <= 1
+    assert estimate_tokens(line) <= 60

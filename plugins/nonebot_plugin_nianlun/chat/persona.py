@@ -57,6 +57,7 @@ class Personas:
         stamp = _stamp(path or DEFAULT_PERSONA)
         self._known: dict[str | None, tuple[object, str]] = {}
         self._known[None] = (stamp, load_persona(path, character))
+        self._last: dict[ChatKey, str | None] = {}
 
     @property
     def default(self) -> str:
@@ -76,6 +77,7 @@ class Personas:
         Reads the disk.
         """
         name = name or None
+        self._last[chat] = name
         try:
             self._look(name, check)
         except (ConfigError, PromptTooSmall) as error:
@@ -84,7 +86,25 @@ class Personas:
             for other, (of, _) in list(self._troubles.items()):
                 if other == chat or of == name:
                     self._troubles.pop(other, None)
+        return self._of(name)
+
+    def last(self, chat: ChatKey) -> str:
+        """The persona that this chat was found to have last, as it was read last."""
+        return self._of(self._last.get(chat))
+
+    def _of(self, name: str | None) -> str:
         return self._known[name][1] if name in self._known else self.default
+
+    def names(self) -> list[str]:
+        """What a chat may have as its own. Reads the disk."""
+        if self._path is None:
+            return []
+        found = (file.stem for file in self._path.parent.glob("*.md") if file != self._path)
+        return sorted(name for name in found if _NAME.fullmatch(name) and name == one_line(name))
+
+    def try_out(self, name: str, check: Callable[[str], None]) -> None:
+        """Raises ConfigError or PromptTooSmall for a persona that cannot be used."""
+        self._look(name, check)
 
     def _look(self, name: str | None, check: Callable[[str], None]) -> None:
         file = self._file(name)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 from nonebot import logger
@@ -12,11 +13,13 @@ from ..clock import Clock
 from ..config import Settings
 from ..errors import PromptTooSmall, StoreError
 from ..memory.calendar import Calendar
-from ..memory.layers import Layers, as_text, newest, sections, select
+from ..memory.layers import Layers, as_text, beside, newest, sections, select
 from ..memory.prompt import ReplyPrompt, build, in_blocks
 from ..memory.render import display_names, safe_name
+from ..memory.search import Recalled
 from ..recalling import Recalling
-from ..store import chats, facts, memories, messages, speakers
+from ..store import chats, facts, memories, speakers
+from ..store.reply_view import Wanted
 from ..types import ChatKey, Message, Scene
 from .persona import Personas, reply_rules
 from .reminders import reminder
@@ -97,11 +100,10 @@ class Recaller:
     async def place(self, chat: ChatKey) -> str:
         """Where the talk happens, as a person would say it."""
         row = await chats.row(chat)
-        if chat.kind == "group":
-            name = safe_name(row.name) if row is not None and row.name else chat.peer_id
-            return f"QQ群「{name}」"
-        names = {} if row is None else await speakers.current_names(row.id, [chat.peer_id])
-        return f"与 {safe_name(names.get(chat.peer_id, chat.peer_id))} 的私聊"
+        if row is None or chat.kind == "group":
+            return _place(chat, None if row is None else row.name, None)
+        names = await speakers.current_names(row.id, [chat.peer_id])
+        return _place(chat, row.name, names.get(chat.peer_id))
 
     async def prompt(
         self,
@@ -113,40 +115,43 @@ class Recaller:
         """The prompt that a reply would get now; `asked` is a line that was not really said,
         and `unrecorded` are lines of somebody who is not recorded. `asker` is whom the reply is
         for, by user id; without one it is who spoke last."""
-        chat_id = await chats.find(chat)
-        if chat_id is None:
-            layers, history = Layers(), []
-        else:
-            layers = await self.layers(chat_id, self._settings.prompt_budget)
-            history = await self._history(chat, chat_id)
-        history += unrecorded
+        least, block = self._settings.history_messages, self._block(chat)
+        view = await self._recalling.reader.reply_view(
+            chat,
+            Wanted(
+                keep_days=self._settings.keep_days,
+                keep_months=self._settings.keep_months,
+                activities=self._settings.prompt_budget // _ACTIVITY_TOKENS,
+                history=least + block,
+            ),
+        )
+        history = list(in_blocks(view.history, least, block))
+        history += _numbered_behind(history, unrecorded)
         if asked is not None:
             history.append(self._imagined(chat, history, asked))
         recalled, remind = (), ""
-        namesakes: dict[str, str] = {}
-        if chat_id is not None:
-            namesakes = await speakers.bearers(chat_id, {m.name for m in history if not m.is_mine})
-            recalled = await self._brought_up(chat_id, layers, history, asker)
-            remind = await self._reminder(chat_id, layers)
+        if view.chat_id is not None:
+            self.trouble = None
+            recalled, remind = await asyncio.gather(
+                self._brought_up(view.chat_id, view.layers, history, asker),
+                self._reminder(view.chat_id, view.layers),
+            )
         return self.build(
-            layers,
+            view.layers,
             history,
-            await self.place(chat),
+            _place(chat, view.name, view.peer),
             recalled,
             remind,
-            persona=await self._persona(chat),
-            namesakes=namesakes,
+            persona=await self._read_persona(chat, view.persona),
+            namesakes=view.namesakes,
         )
 
-    async def _history(self, chat: ChatKey, chat_id: int) -> list[Message]:
-        """What was said last. It begins anew when about a note's window more has been said."""
+    def _block(self, chat: ChatKey) -> int:
+        """By so many numbers the beginning of the history moves on: about a note's window."""
         settings = self._settings
         private = chat.kind == "private"
         window = settings.activity_messages_private if private else settings.activity_messages
-        block = min(window, _LARGEST_BLOCK)
-        least = settings.history_messages
-        newest = await messages.recent(chat_id, least + block)
-        return list(in_blocks(newest, least, block))
+        return min(window, _LARGEST_BLOCK)
 
     async def _brought_up(
         self, chat_id: int, layers: Layers, history: Sequence[Message], asker: str | None
@@ -165,20 +170,22 @@ class Recaller:
                     budget_tokens=self._settings.recall_budget,
                     asker=asker,
                     shown=_addresses(layers, history),
+                    linked=True,
                 )
         except (StoreError, TimeoutError) as error:
             self.trouble = str(error) or f"搜索记忆超过了 {_SEARCH_SECONDS:g} 秒"
             logger.error(f"这次没有想起更早的事：{self.trouble}")
             return ()
-        self.trouble = None
-        return tuple(item.text for item in found.items)
+        year = self._calendar.local(self._clock.now()).year
+        return tuple(_without_year(item, year) for item in found.items)
 
     async def _reminder(self, chat_id: int, layers: Layers) -> str:
         """A promise that is due, or 去年今天; nothing when the store is in trouble."""
         today = self._calendar.day_of(self._clock.now())
         try:
             async with asyncio.timeout(_SEARCH_SECONDS):
-                return await reminder(chat_id, today, {day.period for day in layers.days})
+                shown = {day.period for day in layers.days}
+                return await reminder(self._recalling.reader, chat_id, today, shown)
         except (StoreError, TimeoutError) as error:
             self.trouble = str(error) or f"查约定超过了 {_SEARCH_SECONDS:g} 秒"
             logger.error(f"这次没有想起约定和往年今天：{self.trouble}")
@@ -187,7 +194,9 @@ class Recaller:
     async def _persona(self, chat: ChatKey) -> str:
         """Who the character is in this chat, as the file stands now."""
         row = await chats.row(chat)
-        own = None if row is None else row.persona
+        return await self._read_persona(chat, None if row is None else row.persona)
+
+    async def _read_persona(self, chat: ChatKey, own: str | None) -> str:
         return await asyncio.to_thread(self.personas.text, chat, own, self.check)
 
     def check(self, persona: str | None = None) -> None:
@@ -199,9 +208,11 @@ class Recaller:
                 f"的预算还留下 {_TALK_TOKENS} 给聊天：请缩短人设，或调大 NIANLUN__PROMPT_BUDGET"
             )
 
-    def bare_prompt(self, history: list[Message]) -> ReplyPrompt:
-        """The prompt without any memory, for when memory cannot be read."""
-        return self.build(Layers(), history, "QQ")
+    def bare_prompt(self, history: list[Message], chat: ChatKey | None = None) -> ReplyPrompt:
+        """The prompt without any memory, for when memory cannot be read; with the persona that
+        the chat had when it could."""
+        persona = None if chat is None else self.personas.last(chat)
+        return self.build(Layers(), history, "QQ", persona=persona)
 
     def build(
         self,
@@ -219,29 +230,56 @@ class Recaller:
 
         Raises PromptTooSmall when the fixed text does not fit the budget.
         """
-        return build(
-            base=f"{persona or self.personas.default}\n\n{self._rules}",
-            sections=sections(layers, self._calendar),
-            recalled=recalled,
-            recall_budget=self._settings.recall_budget,
-            history=history,
-            tail="\n\n".join(part for part in (remind, self._tail(place)) if part),
-            budget=self._settings.prompt_budget,
-            calendar=self._calendar,
-            names=display_names({**(namesakes or {}), **{m.user_id: m.name for m in history}}),
-            me=self.character,
-        )
+        names = display_names({**(namesakes or {}), **{m.user_id: m.name for m in history}})
+        shown: Sequence[Message] = history
+        while True:
+            told = beside(layers, shown)
+            prompt = build(
+                base=f"{persona or self.personas.default}\n\n{self._rules}\n\n你在{place}里。",
+                sections=sections(told, self._calendar),
+                recalled=recalled,
+                recall_budget=self._settings.recall_budget,
+                history=history,
+                tail="\n\n".join(part for part in (remind, self._now()) if part),
+                budget=self._settings.prompt_budget,
+                calendar=self._calendar,
+                names=names,
+                me=self.character,
+            )
+            if prompt.kept >= len(shown):
+                return prompt
+            # Of what there was no room for as it was said, its notes are to tell.
+            shown = history[len(history) - prompt.kept :]
 
-    def _tail(self, place: str) -> str:
+    def _now(self) -> str:
         local = self._calendar.local(self._clock.now())
-        when = f"{local:%Y-%m-%d %H:%M}（周{_WEEKDAYS[local.weekday()]}）"
-        return f"【此刻】现在是 {when}，你在{place}里。接着说你要说的话。"
+        return f"【此刻】{local:%Y-%m-%d %H:%M} 周{_WEEKDAYS[local.weekday()]}"
 
     def _imagined(self, chat: ChatKey, history: list[Message], text: str) -> Message:
         user_id = chat.peer_id if chat.kind == "private" else "asker"
         name = next((m.name for m in reversed(history) if m.user_id == user_id), "某人")
         seq = max((m.seq for m in history), default=0) + 1
         return Message(seq=seq, time=self._clock.now(), user_id=user_id, name=name, text=text)
+
+
+def _numbered_behind(history: Sequence[Message], said: Sequence[Message]) -> Iterator[Message]:
+    """With numbers that no line of the chat's history has: by these all else finds its place."""
+    last = max((message.seq for message in history), default=0)
+    for number, message in enumerate(said, last + 1):
+        yield replace(message, seq=number)
+
+
+def _place(chat: ChatKey, name: str | None, peer: str | None) -> str:
+    if chat.kind == "group":
+        return f"QQ群「{safe_name(name) if name else chat.peer_id}」"
+    return f"与 {safe_name(peer or chat.peer_id)} 的私聊"
+
+
+def _without_year(item: Recalled, year: int) -> str:
+    """The item's line; of this year, as the end of the prompt names it, month and day do."""
+    if item.kind not in ("message", "activity"):
+        return item.text
+    return item.text.replace(f"- {item.address} {year}-", f"- {item.address} ", 1)
 
 
 def last_words(history: Sequence[Message], asker: str | None) -> tuple[str, str | None]:

@@ -1,24 +1,24 @@
-"""What the day itself brings up before a reply: a promise that is due, or else 去年今天."""
+"""What the day itself brings up before a reply: a promise that is due, or a day come round."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import date
 
-from ..memory.anniversaries import anniversary_line, same_dates
+from ..memory.anniversaries import anniversary_line, yearly_line
 from ..memory.promises import due_lines
 from ..memory.render import display_names
-from ..store import memories, promises, speakers
+from ..store.search import SearchReader
 
 
-async def reminder(chat_id: int, today: date, shown: Collection[str]) -> str:
-    """At most three lines about promises, or one about an earlier year; empty without either.
+async def reminder(reader: SearchReader, chat_id: int, today: date, shown: Collection[str]) -> str:
+    """At most three lines about promises, or one about a yearly day or an earlier year; empty
+    without any of these.
 
     `shown` are the days that stand in the prompt anyway. Raises StoreError.
     """
-    due = await promises.due(chat_id, today)
-    if due:
-        names = await speakers.current_names(chat_id, {promise.owner for promise in due})
-        return due_lines(due, display_names(names), today)
-    days = await memories.memories(chat_id, "day", same_dates(today))
-    return anniversary_line(days, today, shown)
+    day = await reader.day_of_reply(chat_id, today)
+    names = display_names(day.names)
+    if day.promises:
+        return due_lines(day.promises, names, today)
+    return yearly_line(day.yearly, names, today) or anniversary_line(day.same_days, today, shown)

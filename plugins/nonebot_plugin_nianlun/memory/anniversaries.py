@@ -1,20 +1,68 @@
-"""去年今天: one line about what the same date of an earlier year brought."""
+"""Days that come round: a birthday or another dated day that a fact tells, and 去年今天."""
 
 from __future__ import annotations
 
 import calendar
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
+import re
 
-from ..types import Memory
+from ..types import ME, Memory
 from .keymarks import strip_key_marks
-from .render import one_line
-from .tokens import estimate_tokens, longest_fit
+from .render import one_line, safe_name
+from .tokens import cut_to_tokens, estimate_tokens, longest_fit
 from .units import cut_before, whole_sentences
 
 YEARS_BACK = 30
 _LINE_TOKENS = 60
+YEARLY_WORDS = ("生日", "周年", "纪念", "认识", "相识", "结婚", "birthday", "anniversary")
+"""What a fact speaks of that comes round every year. The search index knows each as one term."""
+_DATE = re.compile(
+    r"(?<![\d.\-/])(?:\d{4}\s*[年./-]\s*)?(1[0-2]|0?[1-9])\s*(?:月\s*|[./-])(3[01]|[12]\d|0?[1-9])"
+    r"(?![\d.\-/])"
+)
+_BY_THE_MOON = re.compile(r"[农阴旧]历|\blunar\b", re.IGNORECASE)
+_NAME_TOKENS = 20
 _NUMERALS = ("零", "一", "两", "三", "四", "五", "六", "七", "八", "九", "十")
+
+
+@dataclass(frozen=True, slots=True)
+class YearlyFact:
+    """A fact that may be about a day that comes round."""
+
+    owner: str
+    """Whose it is: a user id, `me`, or empty for the chat."""
+    category: str
+    name: str
+    text: str
+
+
+def yearly_line(facts: Iterable[YearlyFact], names: Mapping[str, str], today: date) -> str:
+    """One line about the first of these facts whose day is today, at most 60 tokens; empty
+    without one.
+
+    `names` are display names by user id. Dates are of our calendar (3月5日, 2001-03-05); on 28
+    February of a short year it is the 29th too.
+    """
+    days = {(today.month, today.day)}
+    if (today.month, today.day) == (2, 28) and not calendar.isleap(today.year):
+        days.add((2, 29))
+    for fact in facts:
+        told = one_line(" ".join(part for part in (fact.name, fact.text) if part))
+        if _BY_THE_MOON.search(told) or not any(word in told.lower() for word in YEARLY_WORDS):
+            continue
+        if any((int(month), int(day)) in days for month, day in _DATE.findall(told)):
+            head = f"今天这个日子你记得：{_whose(fact.owner, names)}"
+            return head + _cut(told, _LINE_TOKENS - estimate_tokens(head))
+    return ""
+
+
+def _whose(owner: str, names: Mapping[str, str]) -> str:
+    if owner == ME:
+        return "你的 "
+    known = names.get(owner) if owner else None
+    return f"{cut_to_tokens(safe_name(known), _NAME_TOKENS)}的 " if known else ""
 
 
 def same_dates(today: date) -> list[str]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
-from ..types import Activity, Memory, MemoryKind
+from ..types import Activity, Memory, MemoryKind, Message
 from .calendar import Calendar
 from .render import one_line
 from .rollups import MemoryState
@@ -52,6 +52,25 @@ def select(
         newest = {state.period for state in ordered[-count:]}
         chosen[kind] = [s.period for s in ordered if s.period in newest or not s.merged]
     return chosen
+
+
+def beside(layers: Layers, history: Sequence[Message]) -> Layers:
+    """The layers without activities about lines of which each still stands in `history`.
+
+    What is told there need not be told twice; and an activity that appears with the next step of
+    the history costs no beginning of its own. What the character wrote down itself is no retelling.
+    """
+    if not history:
+        return layers
+    first_seq, first_time = min(m.seq for m in history), min(m.time for m in history)
+
+    def stands_there(activity: Activity) -> bool:
+        if activity.ranges:
+            return activity.ranges[0][0] >= first_seq
+        return activity.origin == "turn" and activity.time >= first_time
+
+    told = tuple(one for one in layers.activities if not stands_there(one))
+    return replace(layers, activities=told)
 
 
 def sections(layers: Layers, calendar: Calendar) -> list[Section]:

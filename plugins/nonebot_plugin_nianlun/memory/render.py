@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import timedelta
+from datetime import date, timedelta
 import re
 import unicodedata
 
@@ -74,20 +74,21 @@ def render_messages(
     me: str,
     *,
     clock_every: timedelta = timedelta(0),
+    under: date | None = None,
 ) -> str:
     """One line `#12 10:32 名字: 文本` a message, under a line for each logical day.
 
     `names` are display names by user id (others are shown by their name at the time), `me` is
     what the bot's own lines are called. Further lines of a text are indented, so that only
     messages stand at the beginning of a line. Less than `clock_every` after the last clock that
-    was shown, a line has none.
+    was shown, a line has none. `under`: the day whose line stands before these messages already.
     """
     lines: list[str] = []
-    day = clock_shown = None
+    day, clock_shown = under, None
     for message in sorted(messages, key=lambda message: (message.time, message.seq)):
         if (today := calendar.day_of(message.time)) != day:
             day, clock_shown = today, None
-            lines.append(f"—— {day} 周{_WEEKDAYS[day.weekday()]} ——")
+            lines.append(day_line(day))
         reply = f"（回复 #{message.reply_to}）" if message.reply_to is not None else ""
         clock = ""
         if clock_shown is None or message.time - clock_shown >= clock_every:
@@ -97,6 +98,11 @@ def render_messages(
         text = text_of(message, indent="    ")
         lines.append(f"#{message.seq}{clock} {speaker}{reply}: {text}")
     return "\n".join(lines)
+
+
+def day_line(day: date) -> str:
+    """What stands above the messages of a logical day."""
+    return f"—— {day} 周{_WEEKDAYS[day.weekday()]} ——"
 
 
 def _speaker(message: Message, names: Mapping[str, str], me: str) -> str:

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable
-from functools import lru_cache
+from functools import partial
 import re
 from typing import Final
 
@@ -71,6 +71,9 @@ _LETTER_BEYOND_12: Final = 40
 _REFERENCE: Final = 400
 """More than a reference to key messages is long: it must be seen whole to be kept whole."""
 
+_SHORT: Final = 8
+_KEPT: Final = 16_384
+
 _PIECE: Final = re.compile(
     r" ?(?:[A-Z]?[a-z]+|[A-Z]+)|[0-9]{1,3}| {1,16}|[\u4e00-\u9fff]+|.", re.DOTALL
 )
@@ -81,13 +84,26 @@ def estimate_tokens(text: str) -> int:
 
     Text added before or behind never lowers it, and a whole is never above the sum of its parts.
     """
-    return -(-sum(map(_weigh, _PIECE.findall(text))) // 100)
+    return _tokens(sum(map(_weight_of, _PIECE.findall(text))))
 
 
 def cut_to_tokens(text: str, budget: int) -> str:
     """The longest well-ended beginning of `text` estimated at no more than `budget` tokens."""
-    length = longest_fit(len(text), lambda end: estimate_tokens(text[:end]) <= budget)
+    length = _fitting(text, budget)
     return text if length == len(text) else cut_before(text[: 2 * length + _REFERENCE], length)
+
+
+def _fitting(text: str, budget: int) -> int:
+    """How long a beginning of `text` is estimated at no more than `budget` tokens."""
+    weight = 0
+    for found in _PIECE.finditer(text):
+        piece = found[0]
+        if _tokens(weight + _weight_of(piece)) > budget:
+            left = 100 * budget - weight
+            fits = partial(_is_at_most, left, piece)
+            return found.start() + longest_fit(len(piece), fits)
+        weight += _weight_of(piece)
+    return len(text)
 
 
 def longest_fit(length: int, fits: Callable[[int], bool]) -> int:
@@ -96,6 +112,14 @@ def longest_fit(length: int, fits: Callable[[int], bool]) -> int:
     while reach < length and fits(reach):
         reach *= 2
     return bisect_left(range(1, min(reach, length) + 1), True, key=lambda end: not fits(end))
+
+
+def _is_at_most(weight: int, text: str, end: int) -> bool:
+    return sum(map(_weight_of, _PIECE.findall(text[:end]))) <= weight
+
+
+def _tokens(weight: int) -> int:
+    return -(-weight // 100)
 
 
 def _weigh(piece: str) -> int:
@@ -112,11 +136,10 @@ def _weigh(piece: str) -> int:
     if last == " ":
         return _SPACES
     if "\u4e00" <= last <= "\u9fff":
-        return _HAN_RUN + sum(map(_weigh_char, piece))
-    return _weigh_char(last)
+        return _HAN_RUN + sum(map(_weight_of_char, piece))
+    return _weight_of_char(last)
 
 
-@lru_cache(maxsize=16_384)
 def _weigh_char(char: str) -> int:
     for characters, weight in _EVERYDAY:
         if char in characters:
@@ -125,3 +148,21 @@ def _weigh_char(char: str) -> int:
         if ord(char) in script:
             return weight
     return 100 * len(char.encode("utf-8", "surrogatepass"))
+
+
+class _Weights(dict[str, int]):
+    """What has been weighed before, as far as it is short; bounded."""
+
+    def __init__(self, weigh: Callable[[str], int]) -> None:
+        self._weigh = weigh
+
+    def __missing__(self, text: str) -> int:
+        weight = self._weigh(text)
+        if len(text) <= _SHORT and len(self) < _KEPT:
+            self[text] = weight
+        return weight
+
+
+# As C functions: they are called for every piece of every prompt.
+_weight_of = _Weights(_weigh).__getitem__
+_weight_of_char = _Weights(_weigh_char).__getitem__

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 import sqlite3
 from typing import Any, TypeVar
@@ -14,7 +15,8 @@ from ..memory.calendar import Calendar
 from ..memory.embedding import Near
 from ..memory.links import Linked
 from ..memory.search import Candidate, Search, SearchKind
-from . import searching
+from ..types import ChatKey
+from . import reply_view, searching
 from .keys import chunks
 from .reading import ReadThread
 from .search_schema import REFS, TEXTS, document
@@ -142,6 +144,14 @@ class SearchReader:
         if known is None or known[0] != stand:
             self._names = {**self._names, chat_id: (stand, searching.names(connection, chat_id))}
         return self._names[chat_id][1]
+
+    async def reply_view(self, chat: ChatKey, wanted: reply_view.Wanted) -> reply_view.ReplyView:
+        """What stands before a reply in this chat."""
+        return await self._run(lambda connection: reply_view.read(connection, chat, wanted))
+
+    async def day_of_reply(self, chat_id: int, today: date) -> reply_view.DayView:
+        """What this logical day may bring up."""
+        return await self._run(lambda connection: reply_view.read_day(connection, chat_id, today))
 
     async def close(self) -> None:
         """End whatever is running."""

@@ -16,9 +16,9 @@ import sqlite3
 from .keys import chunks
 from .search_terms import Group, askable, quoted, speaker_term, term
 
-_COUNTED = 4000
+_COUNTED = 2000
 """Texts with a term that are counted; how many more there are is estimated."""
-_FOLLOWED = 20_000
+_FOLLOWED = 8_000
 """Texts that are looked at for the rare terms together, and as many for the frequent ones."""
 _WIDER = 4
 """So many times as many as are wanted are scored by all terms."""
