@@ -4,34 +4,32 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import asdict
-from datetime import datetime
+from collections.abc import Awaitable, Callable, Sequence
 import errno
 import io
-import json
 import os
 from pathlib import Path
 import sys
 import time
-from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from nonebot import get_driver, get_plugin_config
 
-from .commands.views import limit_line
+from . import doctor_report
+from .cli_carrying import add_backup, add_export, add_restore, restore
 from .config import Config
 from .demo.tour import FOLDER, Tour
-from .errors import ConfigError, NianlunError
-from .imports import formats, places
+from .doctor import unopened
+from .errors import ConfigError, NianlunError, StoreError
+from .imports import follow_up, formats, places
 from .imports.progress import Progress, ProgressLine
 from .imports.report import describe
-from .imports.run import ImportOptions, import_file
+from .imports.run import ImportOptions
+from .imports.vault import import_any
 from .lifecycle import Nianlun
 from .memory.render import one_line
 from .store import chats, reindexing
-from .store.endpoints import Endpoints
-from .store.export import lines
+from .types import ChatKey
 
 Command = Callable[[Nianlun, argparse.Namespace], Awaitable[int]]
 
@@ -77,7 +75,15 @@ def _drop_output() -> None:
 
 
 async def _run(nianlun: Nianlun, arguments: argparse.Namespace) -> int:
-    await nianlun.open()
+    if arguments.command is restore:
+        return await restore(nianlun, arguments)
+    try:
+        await nianlun.open()
+    except StoreError as error:
+        if arguments.command is not doctor_report.doctor or not arguments.json:
+            raise
+        # Whoever reads it by a program is told of this like of everything else.
+        return doctor_report.report(nianlun, unopened(nianlun, error), [], as_json=True)
     try:
         return await arguments.command(nianlun, arguments)
     finally:
@@ -98,11 +104,9 @@ def _parser() -> argparse.ArgumentParser:
 
     _add_import(verbs.add_parser("import", help="把以前的聊天记录导入进来"))
 
-    export = verbs.add_parser("export", help="把一个会话的全部记忆导出")
-    export.add_argument("chat", help="group:群号 或 private:QQ号，必要时写成 账号/group:群号")
-    export.add_argument("--format", choices=["jsonl"], default="jsonl", help="导出格式")
-    export.add_argument("-o", "--output", type=Path, help="写到这个文件；不写就输出到屏幕")
-    export.set_defaults(command=_export)
+    add_export(verbs.add_parser("export", help="把一个会话的全部记忆导出"))
+    add_backup(verbs.add_parser("backup", help="备份整个数据库，机器人不用停"))
+    add_restore(verbs.add_parser("restore", help="用一份备份换下现在的数据库，机器人不用停"))
 
     rollup = verbs.add_parser("rollup", help="现在就做完所有该做的整理")
     rollup.add_argument("--chat", help="只整理这个会话")
@@ -120,15 +124,13 @@ def _parser() -> argparse.ArgumentParser:
     reindex.add_argument("--chat", help="只为这个会话")
     reindex.set_defaults(command=_reindex)
 
-    doctor = verbs.add_parser("doctor", help="检查数据库和每个会话的健康")
-    doctor.add_argument("--json", action="store_true", help="输出 JSON")
-    doctor.set_defaults(command=_doctor)
+    doctor_report.add_arguments(verbs.add_parser("doctor", help="检查哪里不对，该怎么办"))
     return parser
 
 
 def _add_import(parser: argparse.ArgumentParser) -> None:
     formats_known = [formats.AUTO, *(reader.name for reader in formats.READERS)]
-    parser.add_argument("file", type=Path, help="聊天记录文件")
+    parser.add_argument("file", type=Path, help="聊天记录文件，或年轮导出的文件夹")
     parser.add_argument(
         "--chat",
         action="append",
@@ -153,6 +155,13 @@ def _add_import(parser: argparse.ArgumentParser) -> None:
         metavar="时区",
         help="文件里的时间是哪个时区的，例如 Asia/Shanghai",
     )
+    parser.add_argument(
+        "--rollup",
+        choices=["none", "offline", "model"],
+        default="none",
+        help="导完就写记忆：offline 用离线写手，model 用模型（先说大约要花多少）",
+    )
+    parser.add_argument("--yes", action="store_true", help="花费不用再问")
     parser.set_defaults(command=_import)
 
 
@@ -190,14 +199,24 @@ async def _import(nianlun: Nianlun, arguments: argparse.Namespace) -> int:
         format=arguments.format,
         zone=arguments.timezone,
     )
+    follow_up.check(nianlun, arguments.rollup, yes=arguments.yes)
     progress = ProgressLine(sys.stderr, time.monotonic)
     try:
-        report = await import_file(nianlun, arguments.file, options, progress)
+        report = await import_any(nianlun, arguments.file, options, progress)
     finally:
         progress.end()
     for line in describe(report, nianlun.calendar):
         _say(line)
-    return 0
+    waiting = follow_up.imported(report)
+    if waiting and nianlun.client is not None and arguments.rollup != "offline":
+        estimate = await follow_up.estimated(nianlun, waiting)
+        _say(follow_up.describe(estimate, nianlun.notes_model))
+    if not waiting or arguments.rollup == "none":
+        return 0
+    if arguments.rollup == "model" and not (arguments.yes or follow_up.agreed(_say)):
+        _say("没有问模型，什么也没有花；记忆还欠着。")
+        return 0
+    return await _tidy(nianlun, waiting, offline=arguments.rollup == "offline")
 
 
 def _demo(nianlun: Nianlun, arguments: argparse.Namespace) -> int:
@@ -207,38 +226,17 @@ def _demo(nianlun: Nianlun, arguments: argparse.Namespace) -> int:
     return tour.run(yes=arguments.yes, color=arguments.color)
 
 
-async def _export(nianlun: Nianlun, arguments: argparse.Namespace) -> int:
-    chat = await chats.resolve(arguments.chat)
-    rows = lines(chat, nianlun.settings.timezone.key, nianlun.clock.now())
-    if arguments.output is None:
-        async for row in rows:
-            _say(json.dumps(row, ensure_ascii=False))
-    else:
-        await _write_file(arguments.output, rows)
-    return 0
-
-
-async def _write_file(path: Path, rows: AsyncIterator[dict[str, Any]]) -> None:
-    """Into a file beside it first, so that a broken export never replaces a whole one."""
-    partial = path.with_name(f"{path.name}.part")
-    try:
-        with partial.open("w", encoding="utf-8", newline="\n") as file:
-            async for row in rows:
-                file.write(f"{json.dumps(row, ensure_ascii=False)}\n")
-        partial.replace(path)
-    except OSError as error:
-        raise NianlunError(f"写不了 {path}：{error.strerror or error}") from error
-    finally:
-        partial.unlink(missing_ok=True)
-
-
 async def _rollup(nianlun: Nianlun, arguments: argparse.Namespace) -> int:
     only = None if arguments.chat is None else [await chats.resolve(arguments.chat)]
     if arguments.rewrite:
         if nianlun.client is None:
             raise ConfigError("--rewrite 要用模型，请先设置 OPENAI_API_KEY（写在 .env 里）")
         await nianlun.jobs.ask_again(only)
-    reports = await nianlun.jobs.tidy(only, offline=arguments.offline)
+    return await _tidy(nianlun, only, offline=arguments.offline)
+
+
+async def _tidy(nianlun: Nianlun, only: Sequence[ChatKey] | None, *, offline: bool) -> int:
+    reports = await nianlun.jobs.tidy(only, offline=offline)
     for chat, report in reports.items():
         counts = f"写了 {report.activities} 条活动、{report.memories} 篇记忆"
         declined = f"，{report.declined} 段没有值得记的" if report.declined else ""
@@ -285,70 +283,3 @@ async def _reindex(nianlun: Nianlun, arguments: argparse.Namespace) -> int:
         progress.end()
     _say(f"检索已经重新建好：{len(rows)} 个会话，{done} 条。")
     return 0
-
-
-async def _doctor(nianlun: Nianlun, arguments: argparse.Namespace) -> int:
-    report: dict[str, Any] = {
-        "database": str(nianlun.path.resolve()),
-        "writer": nianlun.writer.name,
-        "model": nianlun.notes_model if nianlun.client else None,
-        "model_trouble": await _model_trouble(nianlun),
-        "timezone": nianlun.settings.timezone.key,
-        "now": nianlun.clock.now(),
-        "next_rollup": nianlun.jobs.next_rollup(),
-        "chats": [],
-    }
-    for row in await chats.everyone():
-        key = chats.key_of(row)
-        report["chats"].append(
-            {"chat": key.full, "name": row.name, **asdict(await nianlun.status(key))}
-        )
-    if arguments.json:
-        _say(json.dumps(report, ensure_ascii=False, default=_json, indent=2))
-    else:
-        _print_report(nianlun, report)
-    wrong = report["model_trouble"] or any(chat["last_error"] for chat in report["chats"])
-    return 1 if wrong else 0
-
-
-async def _model_trouble(nianlun: Nianlun) -> str | None:
-    """What the running bot found wrong with the model's endpoint, and when."""
-    told = nianlun.client and await Endpoints().trouble(nianlun.client.endpoint)
-    return f"{nianlun.calendar.local(told[1]):%m-%d %H:%M} {told[0]}" if told else None
-
-
-def _json(value: object) -> str:
-    if isinstance(value, datetime):
-        return value.isoformat(timespec="seconds")
-    return str(value)
-
-
-def _print_report(nianlun: Nianlun, report: dict[str, Any]) -> None:
-    def local(value: datetime | None) -> str:
-        return "还没有" if value is None else f"{nianlun.calendar.local(value):%m-%d %H:%M}"
-
-    def newest_gap(chat: dict[str, Any]) -> str:
-        if chat["last_gap"] is None:
-            return ""
-        begins, ends = chat["last_gap"]
-        return f"（最近 {local(begins)} 到 {local(ends)}）"
-
-    _say(f"数据库：{report['database']}（可以读写）")
-    _say(f"写手：{'模型 ' + report['model'] if report['model'] else '离线写手，没有设置密钥'}")
-    if report["model_trouble"]:
-        _say(f"  ⚠ {one_line(report['model_trouble'])}")
-    _say(f"时区：{report['timezone']}，下一次整理 {local(report['next_rollup'])}")
-    if not report["chats"]:
-        _say("还没有记录过任何会话。请确认 OneBot 一端已经连上机器人。")
-    for chat in report["chats"]:
-        _say(
-            f"{chat['chat']}：{chat['messages']} 条消息，{chat['pending']} 条待记，"
-            f"{chat['activities']} 条活动，{chat['days']} 天 {chat['months']} 月"
-            f" {chat['years']} 年；最近一次记 {local(chat['last_note_at'])}，"
-            f"整理 {local(chat['last_rollup_at'])}，缺口 {chat['gaps']}{newest_gap(chat)}，"
-            f"今天 {chat['tokens_today']} token"
-        )
-        if chat["limit_reached"]:
-            _say(f"  {limit_line(chat['token_limit'])}")
-        if chat["last_error"]:
-            _say(f"  ⚠ {local(chat['last_error_at'])} {one_line(chat['last_error'])}")

@@ -12,7 +12,7 @@ from plugins.nonebot_plugin_nianlun.store import chats, forgetting, memories, re
 from plugins.nonebot_plugin_nianlun.store.importing import Importer
 from plugins.nonebot_plugin_nianlun.store.matching import Line
 from plugins.nonebot_plugin_nianlun.store.models import Memory as MemoryRow
-from plugins.nonebot_plugin_nianlun.store.records import Remembered, Version
+from plugins.nonebot_plugin_nianlun.store.records import Noted, Remembered, Version
 from plugins.nonebot_plugin_nianlun.store.restoring import Restorer
 from plugins.nonebot_plugin_nianlun.types import Activity, Incoming, Memory
 from tests.store.test_upkeep import CALENDAR, DAY, GROUP, SECRET, World, local
@@ -56,9 +56,9 @@ async def restorer_of(lines: list[Incoming]) -> Restorer:
     return restorer
 
 
-def activity(date: str, last: int) -> Activity:
-    text = f"她说{SECRET}"
-    return Activity(1, date, text, (), "window", WRITTEN, "model", WRITTEN, ranges=((1, last),))
+def activity(date: str, last: int) -> Noted:
+    text, ranges = f"她说{SECRET}", ((1, last),)
+    return Noted(Activity(1, date, text, (), "window", WRITTEN, "model", WRITTEN, ranges=ranges))
 
 
 def memory(kind: str, period: str, source: str) -> Remembered:

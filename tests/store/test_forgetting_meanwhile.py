@@ -25,7 +25,7 @@ from plugins.nonebot_plugin_nianlun.store.importing import Importer
 from plugins.nonebot_plugin_nianlun.store.matching import Line
 from plugins.nonebot_plugin_nianlun.store.models import Chat, Fact, FactVersion, Speaker
 from plugins.nonebot_plugin_nianlun.store.models import Message as Row
-from plugins.nonebot_plugin_nianlun.store.records import FactText, KnownFact, Person
+from plugins.nonebot_plugin_nianlun.store.records import FactText, KnownFact, Noted, Person
 from plugins.nonebot_plugin_nianlun.store.restoring import Restorer
 from plugins.nonebot_plugin_nianlun.types import ME, Activity, Incoming
 from plugins.nonebot_plugin_nianlun.types import Fact as NewFact
@@ -85,7 +85,11 @@ async def test_what_is_taken_back_during_an_import_is_not_restored(world: World,
     at = local(DAY, 10)
     refused = await restorer.store(
         [
-            Activity(1, f"{DAY}", f"她说{SECRET}", (), "window", at, "model", at, ranges=((1, 2),)),
+            Noted(
+                Activity(
+                    1, f"{DAY}", f"她说{SECRET}", (), "window", at, "model", at, ranges=((1, 2),)
+                )
+            ),
             KnownFact("20001", "约定", "门", None, FactText(f"{SECRET}才开", at, 1), ()),
         ]
     )

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 import json
-from typing import Any, BinaryIO, NoReturn, TypeGuard, cast
+from typing import Any, BinaryIO, NoReturn, TypeGuard, cast, get_args
 from zoneinfo import ZoneInfo
 
 from ..capture.cleaning import clean_text
 from ..capture.segments import to_segments
 from ..errors import ImportFileError
-from ..types import ME, ChatKind, Delivery, Segment, Via
+from ..types import ME, ChatKind, Delivery, Segment, Source, Via
 from .found import Found, FoundChat, FoundMessage, FoundRecord, Unreadable
 from .records import shown_name
 
@@ -22,6 +22,7 @@ LINE_LIMIT = 1 << 26
 
 _KINDS = frozenset({"group", "private", "store"})
 _FIRST_LINES = frozenset({"header", "settings", "speaker", "message", "activity"})
+_SOURCES = get_args(Source)
 _LARGEST = (1 << 63) - 1
 _NO_HEADER = "开头没有年轮导出的 header 行，不知道是哪个会话；请用完整的导出文件"
 
@@ -145,20 +146,27 @@ def _message(data: Mapping[str, Any], line: int) -> FoundMessage:
     user_id = _text(data, "user_id")
     if not user_id.strip() or (user_id.lower() == ME and user_id != ME):
         raise _Odd("user_id 不能用")
+    text, segments = _text(data, "text"), _segments(data.get("segments"))
+    name = _text(data, "name")
+    # Whoever was forgotten or is not recorded has neither words nor a name.
+    wordless = not (name or text or segments)
     return FoundMessage(
         line=line,
         time=_time(data.get("time")),
         user_id=user_id,
-        name=shown_name(_text(data, "name"), user_id),
-        segments=_segments(data.get("segments")),
+        name="" if wordless else shown_name(name, user_id),
+        segments=segments,
         message_id=_optional_text(data, "message_id"),
+        order=_order(data),
         reply_to_id=_optional_text(data, "reply_to_id"),
         withdrawn=_withdrawn(data),
-        text=_text(data, "text"),
+        withdrawn_at=_time(data["withdrawn_at"]) if data.get("withdrawn_at") else None,
+        text=text,
         seq=_seq(data, "seq"),
         reply_to=_seq(data, "reply_to"),
         via=cast("Via | None", _one_of(data, "via", None, "nianlun", "other")),
         delivery=cast("Delivery", _one_of(data, "delivery", "ok", "unknown")),
+        source=cast("Source", _one_of(data, "source", "import", *_SOURCES)),
     )
 
 
@@ -172,6 +180,13 @@ def _seq(data: Mapping[str, Any], key: str) -> int | None:
         return None
     if not _is_number(value) or not 0 < value <= _LARGEST:
         raise _Odd(f"{key} 不是正整数")
+    return value
+
+
+def _order(data: Mapping[str, Any]) -> int | None:
+    value = data.get("order")
+    if value is not None and not (_is_number(value) and abs(value) <= _LARGEST):
+        raise _Odd("order 不是整数")
     return value
 
 

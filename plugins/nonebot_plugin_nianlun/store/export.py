@@ -11,18 +11,30 @@ from typing import Any, cast
 from tortoise.expressions import Q
 
 from ..errors import ChatError
-from ..types import Activity, ChatKey, Memory, MemoryKind
+from ..types import Activity, ChatKey, MemoryKind
 from . import chats, facts, memories
-from .models import Chat, FactVersion, Gap, Speaker, SpeakerName
+from .models import Activity as ActivityRow
+from .models import Chat, Exclusion, FactVersion, Gap, NoteVersion, Speaker, SpeakerName, UsageCount
+from .models import Memory as MemoryRow
 from .models import Message as MessageRow
 
 _PAGE = 1000
 _KINDS: tuple[MemoryKind, ...] = ("day", "month", "year")
+_COUNTS = (
+    "model",
+    "calls",
+    "failures",
+    "prompt_tokens",
+    "cached_tokens",
+    "completion_tokens",
+)
 
 
 async def lines(key: ChatKey, timezone: str, now: datetime) -> AsyncIterator[dict[str, Any]]:
     """One object a line: header, settings, speakers, messages, activities, skipped runs, gaps,
-    days, months, years, facts. Raises ChatError when nothing was recorded in the chat."""
+    days, months, years, facts, usage, exclusions. Raises ChatError when nothing was recorded in
+    the chat. What comes in meanwhile is left to the next export.
+    """
     chat = await chats.row(key)
     if chat is None:
         raise ChatError(f"没有记录过 {key.full} 这个会话")
@@ -39,26 +51,29 @@ async def lines(key: ChatKey, timezone: str, now: datetime) -> AsyncIterator[dic
     yield _settings(chat)
     async for speaker in _speakers(chat.id):
         yield speaker
-    # What comes in meanwhile is left to the next export, or ranges would lead to no message.
     async for message in _messages(chat.id, chat.last_seq):
         yield message
-    activities = await memories.all_activities(chat.id)
     masked = await _masked(chat.id)
-    for activity in activities:
-        if activity.number <= chat.last_activity:
-            ranges = _without(activity.ranges, masked)
-            # A window of which all was withdrawn has nothing left to tell.
-            if ranges or activity.origin != "window":
-                yield _activity(replace(activity, ranges=ranges))
+    there: set[str] = set()
+    """What the sources of a note can lead to."""
+    async for activity in _activities(chat, masked):
+        there.add(str(activity["id"]))
+        yield activity
     async for run in _skipped(chat.id, chat.last_seq, masked):
         yield run
     for gap in await Gap.filter(chat_id=chat.id).order_by("begins"):
         yield {"type": "gap", "from": _utc(gap.begins), "to": _utc(gap.ends)}
     for kind in _KINDS:
-        for memory in await memories.all_memories(chat.id, kind):
-            yield await _memory(chat.id, memory)
+        async for memory in _memories(chat.id, kind, there):
+            there.add(memory["date"])
+            yield memory
     async for fact in _facts(chat.id):
         yield fact
+    for usage in await UsageCount.filter(chat_id=chat.id).order_by("date", "purpose", "model"):
+        counts = {key: getattr(usage, key) for key in _COUNTS}
+        yield {"type": "usage", "date": usage.date, "purpose": usage.purpose, **counts}
+    for exclusion in await Exclusion.filter(chat_id=chat.id).order_by("id"):
+        yield _exclusion(exclusion)
 
 
 def _utc(time: datetime) -> str:
@@ -74,24 +89,30 @@ def _settings(chat: Chat) -> dict[str, Any]:
         "persona": chat.persona,
         "daily_token_limit": chat.daily_token_limit,
     }
-    if chat.speaker_limit is not None:
-        settings["speaker_limit"] = chat.speaker_limit
-    return settings
+    seldom = {key: getattr(chat, key) for key in ("speaker_limit", "members_read", "day_starts_at")}
+    return settings | {key: value for key, value in seldom.items() if value is not None}
 
 
 async def _speakers(chat_id: int) -> AsyncIterator[dict[str, Any]]:
-    names: dict[str, list[str]] = {}
+    names: dict[str, dict[str, datetime]] = {}
     for row in await SpeakerName.filter(chat_id=chat_id).order_by("first_seen", "id"):
-        names.setdefault(row.user_id, []).append(row.name)
+        names.setdefault(row.user_id, {})[row.name] = row.first_seen
     for speaker in await Speaker.filter(chat_id=chat_id).order_by("id"):
-        earlier = [n for n in names.get(speaker.user_id, []) if n != speaker.name]
+        since = names.get(speaker.user_id, {})
+        earlier = [name for name in since if name != speaker.name]
         line: dict[str, Any] = {
             "type": "speaker",
             "user_id": speaker.user_id,
             "name": speaker.name,
             "names": [speaker.name, *earlier],
+            "names_since": [
+                _utc(since.get(name, speaker.named_at)) for name in (speaker.name, *earlier)
+            ],
+            "named_at": _utc(speaker.named_at),
             "opted_out": speaker.opted_out_at is not None,
         }
+        if speaker.opted_out_at is not None:
+            line["opted_out_at"] = _utc(speaker.opted_out_at)
         if speaker.registered_at is not None:
             line["registered_at"] = _utc(speaker.registered_at)
         yield line
@@ -122,12 +143,14 @@ def _message(row: MessageRow) -> dict[str, Any]:
         "reply_to": row.reply_to,
         "withdrawn": row.withdrawn_at is not None,
     }
-    if row.reply_to is None and row.reply_to_id is not None:
-        message["reply_to_id"] = row.reply_to_id
-    if row.via is not None:
-        message["via"] = row.via
+    if row.withdrawn_at is not None:
+        message["withdrawn_at"] = _utc(row.withdrawn_at)
+    seldom = {"reply_to_id": row.reply_to_id, "order": row.platform_order, "via": row.via}
+    message |= {key: value for key, value in seldom.items() if value is not None}
     if row.delivery != "ok":
         message["delivery"] = row.delivery
+    if row.source != "import":
+        message["source"] = row.source
     return message
 
 
@@ -151,6 +174,43 @@ def _without(ranges: Sequence[tuple[int, int]], masked: set[int]) -> tuple[tuple
             else:
                 found.append((seq, seq))
     return tuple(found)
+
+
+async def _activities(chat: Chat, masked: set[int]) -> AsyncIterator[dict[str, Any]]:
+    rows = {row.number: row for row in await ActivityRow.filter(chat_id=chat.id)}
+    earlier = await _earlier_notes(chat.id, "activity")
+    for activity in await memories.all_activities(chat.id):
+        ranges = _without(activity.ranges, masked)
+        # A window of which all was withdrawn has nothing left to tell.
+        told = ranges or activity.origin != "window"
+        row = rows.get(activity.number)
+        if row is not None and told and activity.number <= chat.last_activity:
+            line = _activity(replace(activity, ranges=ranges))
+            state = {"version": row.version, "merged": row.merged, "stale": row.stale}
+            versions = [_version(old) for old in earlier.get(str(activity.number), [])]
+            yield line | state | _cost(row.usage) | {"versions": versions}
+
+
+async def _earlier_notes(chat_id: int, kind: str) -> dict[str, list[NoteVersion]]:
+    found: dict[str, list[NoteVersion]] = {}
+    for old in await NoteVersion.filter(chat_id=chat_id, kind=kind).order_by("version"):
+        found.setdefault(old.ref, []).append(old)
+    return found
+
+
+def _version(old: NoteVersion) -> dict[str, Any]:
+    return {
+        "version": old.version,
+        "text": old.text,
+        "key_messages": json.loads(old.key_messages),
+        "writer": old.writer,
+        "written_at": _utc(old.written_at),
+        "blanked": old.blanked,
+    } | _cost(old.usage)
+
+
+def _cost(usage: str | None) -> dict[str, Any]:
+    return {} if usage is None else {"usage": json.loads(usage)}
 
 
 def _activity(activity: Activity) -> dict[str, Any]:
@@ -204,29 +264,34 @@ async def _skipped(chat_id: int, upto: int, masked: set[int]) -> AsyncIterator[d
         yield run
 
 
-async def _memory(chat_id: int, memory: Memory) -> dict[str, Any]:
-    sources: list[Any] = list(memory.sources)
-    if memory.kind == "day":
-        sources = [int(source) for source in sources]
-    return {
-        "type": memory.kind,
-        "date": memory.period,
-        "text": memory.text,
-        "key_messages": list(memory.key_messages),
-        "sources": sources,
-        "version": memory.version,
-        "writer": memory.writer,
-        "written_at": _utc(memory.written_at),
-        "versions": [
-            {
-                "version": old.version,
-                "text": old.text,
-                "writer": old.writer,
-                "written_at": _utc(old.written_at),
-            }
-            for old in await memories.versions(chat_id, memory.kind, memory.period)
-        ],
-    }
+async def _memories(
+    chat_id: int, kind: MemoryKind, there: set[str]
+) -> AsyncIterator[dict[str, Any]]:
+    """The memories of a layer; sources that nothing is left of are left out."""
+
+    def sources(raw: str) -> list[Any]:
+        return [int(ref) if kind == "day" else ref for ref in json.loads(raw) if ref in there]
+
+    earlier = await _earlier_notes(chat_id, kind)
+    for row in await MemoryRow.filter(chat_id=chat_id, kind=kind).order_by("period"):
+        yield {
+            "type": kind,
+            "date": row.period,
+            "text": row.text,
+            "key_messages": json.loads(row.key_messages),
+            "sources": sources(row.sources),
+            "version": row.version,
+            "writer": row.writer,
+            "written_at": _utc(row.written_at),
+            "closed": row.closed,
+            "merged": row.merged,
+            "stale": row.stale,
+            **_cost(row.usage),
+            "versions": [
+                _version(old) | {"sources": sources(old.sources)}
+                for old in earlier.get(row.period, [])
+            ],
+        }
 
 
 async def _facts(chat_id: int) -> AsyncIterator[dict[str, Any]]:
@@ -239,9 +304,12 @@ async def _facts(chat_id: int) -> AsyncIterator[dict[str, Any]]:
             "text": fact.text,
             "source": fact.source,
             "due": fact.due,
+            "created_at": _utc(fact.created_at),
             "written_at": _utc(fact.written_at),
             "journal": [_earlier(old) for old in earlier],
         }
+        if fact.done_at is not None:
+            line["done_at"] = _utc(fact.done_at)
         if fact.event_date is not None:
             line["event_date"] = fact.event_date
         yield line
@@ -252,3 +320,15 @@ def _earlier(old: FactVersion) -> dict[str, Any]:
     if old.source is not None:
         line["source"] = old.source
     return line
+
+
+def _exclusion(row: Exclusion) -> dict[str, Any]:
+    return {
+        "type": "exclusion",
+        "reason": row.reason,
+        "user_id": row.user_id,
+        "message_id": row.message_id,
+        "from": None if row.begins is None else _utc(row.begins),
+        "to": None if row.ends is None else _utc(row.ends),
+        "noted_at": _utc(row.created_at),
+    }

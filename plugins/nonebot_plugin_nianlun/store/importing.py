@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
@@ -82,8 +82,9 @@ class Importer:
         keys: list[str] = []
         for line in lines:
             message = line.message
-            key = dedup_key(message)
-            if message.user_id != SYSTEM:
+            # What we sent and got no id for has a key of its own only when it is told live.
+            key = dedup_key(replace(message, source="import"))
+            if message.user_id != SYSTEM and message.name:
                 self.note_name(message.user_id, message.name, message.time)
             if message.message_id is None:
                 number = self._occurrences.get(key, 0)
@@ -170,11 +171,11 @@ class Importer:
             last = placed[key] = next_number(last, line.seq)
             self._place(line, last)
             masked_at = withdrawals.masked_at(withdrawn, self.chat_id, message)
-            excluded = message.skipped == "opted_out"
+            excluded = message.skipped in exclusions.UNRECORDED
             if masked_at is not None or excluded or line.withdrawn:
                 stored.taken_back.append(last)
             if line.withdrawn:
-                masked_at = masked_at or message.time
+                masked_at = masked_at or line.withdrawn_at or message.time
             reply_to = self.numbers.get(line.reply_to or 0)
             reply_to = reply_to or replies.get(short_id(message.reply_to_id or ""))
             row = message_row(self.chat_id, last, key, message, text_of(index), masked_at, reply_to)
@@ -197,7 +198,9 @@ class Importer:
         people: list[tuple[str, str, datetime]] = []
         for message in messages:
             shown = (message.user_id, message.name)
-            if shown not in self._registered and message.user_id != SYSTEM:
+            # Of whom nothing may be told there is no name either.
+            named = message.name and message.user_id != SYSTEM
+            if named and shown not in self._registered:
                 self._registered[shown] = None
                 people.append((*shown, message.time))
         await speakers.register(self.chat_id, people)
@@ -210,7 +213,8 @@ class Importer:
             if row.withdrawn or lines[index].withdrawn:
                 stored.taken_back.append(row.seq)
             if lines[index].withdrawn and not row.withdrawn:
-                await withdrawals.mask(self.chat_id, row.seq, lines[index].message.time)
+                at = lines[index].withdrawn_at or lines[index].message.time
+                await withdrawals.mask(self.chat_id, row.seq, at)
 
 
 def _redacted(excluded: exclusions.Known, chat_id: int, line: Line) -> Line:

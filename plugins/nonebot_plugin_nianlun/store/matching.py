@@ -25,7 +25,8 @@ _NEIGHBOURS = 60
 """Seconds; lines that are nearer than this to each other are looked up together."""
 _OWN_CLOCK = 120
 """How far our own line's time, which is our clock's, may lie from the platform's, in seconds."""
-_MARK_OR_BLANKS = re.compile(r"\[[^\[\]]*\]|\s+")
+# The lines below a forward's mark are there only where somebody has opened it.
+_MARK_OR_BLANKS = re.compile(r"\[聊天记录\](?:\n  .*)+|\[[^\[\]]*\]|\s+")
 
 
 class Line(NamedTuple):
@@ -43,6 +44,8 @@ class Line(NamedTuple):
     """The file gives its speaker no number: only the name tells who it is."""
     told_as: str | None = None
     """The speaker's id as the file alone tells it; None: that of the message."""
+    withdrawn_at: datetime | None = None
+    """When it was taken back, where the file tells."""
 
 
 class Near(NamedTuple):

@@ -16,6 +16,10 @@ class ChatSettings:
     persona: str | None = None
     daily_token_limit: int | None = None
     speaker_limit: int | None = None
+    members_read: bool | None = None
+    day_starts_at: str | None = None
+    name: str | None = None
+    """What the chat is called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,12 @@ class Person:
     opted_out: bool
     registered_at: datetime | None = None
     """Of a person whom a named store has registered."""
+    named_at: datetime | None = None
+    """Since when the name is shown; None in a file that does not tell."""
+    names_since: tuple[datetime, ...] = ()
+    """When each of the names was first seen; empty in a file that does not tell."""
+    opted_out_at: datetime | None = None
+    """Told by files that also have the exclusions themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +53,65 @@ class GapSpan:
 
 
 @dataclass(frozen=True, slots=True)
+class ExcludedSpan:
+    """What may not be recorded, as an exclusion of the exporting chat says it."""
+
+    reason: str
+    user_id: str | None
+    message_id: str | None
+    begins: datetime | None
+    ends: datetime | None
+    noted_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class UsageOfDay:
+    """Model calls of a logical day, by purpose and model."""
+
+    date: str
+    purpose: str
+    model: str
+    calls: int
+    failures: int
+    prompt_tokens: int
+    cached_tokens: int
+    completion_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
 class Version:
-    """An earlier text of a memory."""
+    """An earlier text of a note."""
 
     version: int
     text: str
     writer: str
     written_at: datetime
+    key_messages: tuple[int, ...] | None = None
+    """None in a file that does not tell; then they are those that the text names."""
+    sources: tuple[str, ...] | None = None
+    blanked: bool | None = None
+    usage: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NoteState:
+    """What is owed of a note, as the exporting chat had it."""
+
+    merged: bool
+    stale: bool
+    closed: bool = False
+    usage: str | None = None
+    """What it cost, as it is stored: JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """An activity with its earlier texts, oldest first."""
+
+    activity: Activity
+    versions: tuple[Version, ...] = ()
+    state: NoteState | None = None
+    """None in a file that does not tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +120,8 @@ class Remembered:
 
     memory: Memory
     versions: tuple[Version, ...]
+    state: NoteState | None = None
+    """None in a file that does not tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +145,14 @@ class KnownFact:
     """Earlier texts, oldest first."""
     event_date: str | None = None
     """When what a note tells happened: a day, or a moment in UTC."""
+    done_at: datetime | None = None
+    created_at: datetime | None = None
+    """None in a file that does not tell; then it is when its oldest text was written."""
 
 
-Record: TypeAlias = Person | Activity | SkippedRun | GapSpan | Remembered | KnownFact
+Record: TypeAlias = (
+    Person | Noted | SkippedRun | GapSpan | Remembered | KnownFact | ExcludedSpan | UsageOfDay
+)
 
 
 class Refused(Exception):

@@ -32,12 +32,13 @@ async def restore(chat_id: int, fact: KnownFact) -> bool:
     *journal, newest = sorted([*new, *known], key=lambda text: text.written_at)
     await FactVersion.filter(fact_id=row.id).delete()
     await _write_journal(chat_id, row.id, journal)
-    due = fact.due if newest in new else row.due
+    due, done_at = (fact.due, fact.done_at) if newest in new else (row.due, row.done_at)
     await Fact.filter(id=row.id).update(
         text=newest.text,
         source=newest.source,
         written_at=newest.written_at,
         due=due,
+        done_at=done_at,
         note_key=_note_key(fact, newest.text),
     )
     await search.add(chat_id, "fact", [row.id])
@@ -76,7 +77,8 @@ async def _create(chat_id: int, fact: KnownFact) -> None:
         due=fact.due,
         note_key=_note_key(fact, fact.text.text),
         event_date=fact.event_date,
-        created_at=min(text.written_at for text in (*fact.journal, fact.text)),
+        done_at=fact.done_at,
+        created_at=fact.created_at or min(text.written_at for text in (*fact.journal, fact.text)),
         written_at=fact.text.written_at,
     )
     await search.add(chat_id, "fact", [row.id])

@@ -12,10 +12,11 @@ from datetime import date, timedelta
 import json
 
 from tortoise.expressions import Q
+from tortoise.queryset import QuerySet
 
 from ..memory.calendar import Calendar
 from ..memory.keymarks import find_key_messages, renumber_key_marks
-from ..types import Activity, Memory, MemoryKind
+from ..types import Activity, Memory, MemoryKind, NoteKind
 from . import exclusions, search, sql
 from .keys import chunks
 from .models import Activity as ActivityRow
@@ -23,7 +24,7 @@ from .models import Memory as MemoryRow
 from .models import Message as MessageRow
 from .models import NoteVersion
 from .numbers import Cover, Numbers, next_number
-from .records import Refused, Remembered, Version
+from .records import Noted, Refused, Remembered, Version
 
 _MAY_BE_NOTED = (None, "withdrawn", "empty", "declined", "refused")
 """Skip reasons of messages that a note of the file may cover: nobody wanted them left out."""
@@ -47,6 +48,11 @@ class NoteRestorer:
         self._calendar = calendar
         self._activities: dict[int, tuple[int, str]] = {}
         """By their number in the file: the number here, and the day in the file."""
+        self._merged: dict[str, bool] = {}
+        """Of what is new here, whether the layer above holds it by the file's word; by its number
+        here or its period."""
+        self._claimed: set[int] = set()
+        """Row ids of the activities that the file's were found to be; each is one of them."""
         self._periods: set[str] = set()
         self._tainted: set[int | str] = set()
         """What holds words that are withdrawn: activities by their number in the file, periods."""
@@ -54,7 +60,8 @@ class NoteRestorer:
         """The highest number of an activity in the chat."""
         self.new = 0
 
-    async def activity(self, theirs: Activity) -> None:
+    async def activity(self, noted: Noted) -> None:
+        theirs, state = noted.activity, noted.state
         if theirs.number in self._activities:
             raise Refused(f"活动编号 {theirs.number} 在文件里有两次")
         runs = self._window(theirs)
@@ -69,17 +76,26 @@ class NoteRestorer:
         tainted = tainted or (row is not None and not await self._holds_all(row, runs))
         if row is None and runs and not free:
             raise Refused("包含的消息在这里都已经标为不记")
+        is_new = row is None
         if row is None:
-            stale = tainted or (not text and left > 0)
-            row = await self._create_activity(theirs, runs, text, keys, stale=stale)
+            stale = tainted or (state.stale if state else not text and left > 0)
+            row = await self._create_activity(noted, runs, text, keys, stale=stale)
+            await self._restore_versions(
+                "activity", str(row.number), noted.versions, [], tainted=tainted
+            )
         elif text and not tainted and row.text != text and not row.stale:
-            version = Version(0, theirs.text, theirs.writer, theirs.written_at)
-            row.version += await self._keep("activity", str(row.number), row, [version], [])
+            now = Version(0, theirs.text, theirs.writer, theirs.written_at)
+            texts = [*noted.versions, now]
+            row.version += await self._keep("activity", str(row.number), row, texts, [])
             await ActivityRow.filter(id=row.id).update(version=row.version)
+        self._claimed.add(row.id)
         self._activities[theirs.number] = row.number, theirs.date
         for run in theirs.ranges:
             self._cover.add(*run)
-        if tainted or row.stale:
+        if is_new and state:
+            self._merged[str(row.number)] = state.merged and not tainted
+        # What the file itself owes has been seen to in all of its notes.
+        if tainted or (row.stale and not (is_new and state)):
             self._tainted.add(theirs.number)
 
     def _window(self, theirs: Activity) -> list[tuple[int, int]]:
@@ -115,9 +131,13 @@ class NoteRestorer:
     def _moved(self, text: str) -> str:
         return renumber_key_marks(text, self._seqs.get)
 
-    def _kept(self, earlier: str) -> str:
+    def _kept(self, kind: str, earlier: Version) -> str:
         """An earlier text as it may be kept: not at all when it tells of what is withdrawn."""
-        return "" if self._cites_taken_back(earlier) else self._moved(earlier)
+        refs = earlier.sources or ()
+        tainted = any((int(ref) if kind == "day" else ref) in self._tainted for ref in refs)
+        if tainted or self._cites_taken_back(earlier.text):
+            return ""
+        return self._moved(earlier.text)
 
     async def _state(
         self, theirs: Activity, runs: Runs, texts: Collection[str]
@@ -125,7 +145,8 @@ class NoteRestorer:
         """The activity if it is here; messages that a note may cover; those of them with words."""
         if not runs:
             here = ActivityRow.filter(chat_id=self._chat_id, date=theirs.date, origin=theirs.origin)
-            return await here.filter(time=theirs.time, text__in=texts).first(), 0, 0
+            same = here.filter(time=theirs.time, text__in=texts).exclude(id__in=self._claimed)
+            return await same.order_by("number").first(), 0, 0
         holders: dict[int, int] = {}
         free = left = 0
         for first, last in runs:
@@ -151,8 +172,9 @@ class NoteRestorer:
         return True
 
     async def _create_activity(
-        self, theirs: Activity, runs: Runs, text: str, keys: list[int], *, stale: bool
+        self, noted: Noted, runs: Runs, text: str, keys: list[int], *, stale: bool
     ) -> ActivityRow:
+        theirs, state = noted.activity, noted.state
         self.last = next_number(self.last, theirs.number)
         self.new += 1
         row = await ActivityRow.create(
@@ -167,10 +189,12 @@ class NoteRestorer:
             owner=theirs.owner,
             source_conv=theirs.source_conv,
             time=theirs.time,
-            version=1,
+            version=theirs.version,
             writer=theirs.writer,
             written_at=theirs.written_at,
-            merged=not text and not stale,
+            usage=state and state.usage,
+            # Whatever has a text is merged by the day that holds it, if that comes in too.
+            merged=not text and (state.merged if state and state.stale == stale else not stale),
             stale=stale,
         )
         may_be_noted = Q(skipped=None) | Q(skipped__in=_MAY_BE_NOTED[1:])
@@ -189,18 +213,22 @@ class NoteRestorer:
         sources = self._sources(memory)
         keys = self._keys(memory.key_messages)
         refs = [int(ref) if memory.kind == "day" else ref for ref in memory.sources]
-        tainted = not memory.text or any(ref in self._tainted for ref in refs)
+        tainted = not (memory.text or theirs.state) or any(ref in self._tainted for ref in refs)
         tainted = tainted or self._cites_taken_back(memory.text, keys)
+        is_new = False
         row = await MemoryRow.get_or_none(
             chat_id=self._chat_id, kind=memory.kind, period=memory.period
         )
         if row is None:
+            is_new = True
             row = await self._create_memory(theirs, sources, keys, tainted=tainted)
             await self._mark_merged(memory, sources)
         else:
             await self._add_to(row, theirs, sources, tainted=tainted)
         self._periods.add(memory.period)
-        if tainted or row.stale:
+        if is_new and theirs.state:
+            self._merged[memory.period] = theirs.state.merged and not tainted
+        if tainted or (row.stale and not (is_new and theirs.state)):
             self._tainted.add(memory.period)
 
     async def _add_to(
@@ -233,10 +261,9 @@ class NoteRestorer:
     ) -> MemoryRow:
         memory = theirs.memory
         self.new += 1
-        texts = [("" if tainted else self._kept(v.text), v) for v in theirs.versions]
-        await NoteVersion.bulk_create(
-            self._version(memory.kind, memory.period, old.version, text, old, sources)
-            for text, old in texts
+        state = theirs.state
+        await self._restore_versions(
+            memory.kind, memory.period, theirs.versions, sources, tainted=tainted
         )
         row = await MemoryRow.create(
             chat_id=self._chat_id,
@@ -248,30 +275,60 @@ class NoteRestorer:
             version=memory.version,
             writer=memory.writer,
             written_at=memory.written_at,
+            usage=state and state.usage,
             # Whatever was written once a period was over was written to close it.
-            closed=memory.written_at >= self._calendar.start_of(_after(memory.period)),
+            closed=state.closed
+            if state
+            else memory.written_at >= self._calendar.start_of(_after(memory.period)),
             merged=False,
-            stale=tainted,
+            stale=tainted or bool(state and state.stale),
         )
         await search.add(self._chat_id, memory.kind, [row.id])
         return row
+
+    async def _restore_versions(
+        self,
+        kind: NoteKind,
+        ref: str,
+        versions: Sequence[Version],
+        sources: Sequence[str],
+        *,
+        tainted: bool,
+    ) -> None:
+        """The earlier texts of a note that is new here; `sources` are those of its text."""
+        texts = ["" if tainted else self._kept(kind, old) for old in versions]
+        await NoteVersion.bulk_create(
+            self._version(kind, ref, old.version, text, old, sources)
+            for text, old in zip(texts, versions, strict=True)
+        )
 
     def _version(
         self, kind: str, ref: str, number: int, text: str, old: Version, sources: Sequence[str]
     ) -> NoteVersion:
         """An earlier text; should one of its sources be withdrawn, it is found by them."""
+        keys = None if old.key_messages is None else self._seqs.all(old.key_messages)
+        if old.sources is not None:
+            sources = self._earlier_sources(kind, old.sources)
+        told = old.blanked is not None and bool(text) == bool(old.text)
         return NoteVersion(
             chat_id=self._chat_id,
             kind=kind,
             ref=ref,
             version=number,
             text=text,
-            key_messages=json.dumps(find_key_messages(text)),
+            key_messages=json.dumps(find_key_messages(text) if keys is None or not text else keys),
             sources=json.dumps(list(sources)),
             writer=old.writer,
             written_at=old.written_at,
-            blanked=not text,
+            usage=old.usage,
+            blanked=old.blanked if told else not text,
         )
+
+    def _earlier_sources(self, kind: str, theirs: Sequence[str]) -> list[str]:
+        if kind != "day":
+            return [ref for ref in theirs if ref in self._periods]
+        known = (self._activities.get(int(ref)) for ref in theirs)
+        return list(dict.fromkeys(str(one[0]) for one in known if one is not None))
 
     async def _keep(
         self,
@@ -288,7 +345,7 @@ class NoteRestorer:
         blanked = any(old.blanked for old in earlier)
         number = row.version
         for old in texts:
-            text = self._kept(old.text)
+            text = self._kept(kind, old)
             if not text or blanked or (text, old.writer, old.written_at) in known:
                 continue
             await self._version(kind, ref, number, text, old, sources).save()
@@ -297,14 +354,21 @@ class NoteRestorer:
 
     async def _mark_merged(self, memory: Memory, sources: Sequence[str]) -> None:
         """The sources are in this text, unless they were written after it."""
-        lower: MemoryKind = "day" if memory.kind == "month" else "month"
-        before = {"chat_id": self._chat_id, "written_at__lte": memory.written_at, "stale": False}
-        for part in chunks(sources):
-            if memory.kind == "day":
-                query = ActivityRow.filter(**before, number__in=list(map(int, part)))
-            else:
-                query = MemoryRow.filter(**before, kind=lower, period__in=list(part))
-            await query.update(merged=True)
+        before = {"written_at__lte": memory.written_at, "stale": False}
+        untold = [ref for ref in sources if ref not in self._merged]
+        told = [ref for ref in sources if self._merged.get(ref)]
+        for refs, where in ((untold, before), (told, {})):
+            for part in chunks(refs):
+                await self._below(memory.kind, part).filter(**where).update(merged=True)
+
+    def _below(
+        self, kind: MemoryKind, refs: Sequence[str]
+    ) -> QuerySet[ActivityRow] | QuerySet[MemoryRow]:
+        """The notes of the layer under one, by number or period."""
+        if kind == "day":
+            return ActivityRow.filter(chat_id=self._chat_id, number__in=list(map(int, refs)))
+        lower: MemoryKind = "day" if kind == "month" else "month"
+        return MemoryRow.filter(chat_id=self._chat_id, kind=lower, period__in=list(refs))
 
 
 def _after(period: str) -> date:

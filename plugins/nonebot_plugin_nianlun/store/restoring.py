@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime
 
 from tortoise.expressions import Q
 
 from ..memory.calendar import Calendar
-from ..types import Activity, ChatKey
-from . import chats, exclusions, restored_facts, speakers, sql, traces
+from ..types import ChatKey
+from . import chats, exclusions, restored_facts, speakers, sql, traces, withdrawals
 from .database import transactional
 from .importing import Importer, Stored
-from .models import Chat, Gap
+from .models import Chat, Exclusion, Gap, Speaker, UsageCount
 from .models import Message as MessageRow
 from .numbers import Cover
 from .records import (
     ChatSettings,
+    ExcludedSpan,
     FactText,
     GapSpan,
     KnownFact,
+    Noted,
     Person,
     Record,
     Refused,
     Remembered,
     SkippedRun,
+    UsageOfDay,
 )
 from .restored_notes import NoteRestorer
 
@@ -43,6 +46,9 @@ async def create_chat(
         persona=settings.persona,
         daily_token_limit=settings.daily_token_limit,
         speaker_limit=settings.speaker_limit,
+        members_read=settings.members_read,
+        day_starts_at=settings.day_starts_at,
+        name=settings.name,
         timezone=timezone,
         created_at=now,
     )
@@ -108,7 +114,7 @@ class Restorer:
         if isinstance(record, Person):
             await speakers.restore(self._chat_id, record, self._exported_at)
             self._importer.note_name(record.user_id, record.name, self._exported_at)
-        elif isinstance(record, Activity):
+        elif isinstance(record, Noted):
             await self._notes.activity(record)
         elif isinstance(record, SkippedRun):
             await self._skip(record)
@@ -118,8 +124,54 @@ class Restorer:
                 await Gap.create(**span)
         elif isinstance(record, Remembered):
             await self._notes.remembered(record)
+        elif isinstance(record, ExcludedSpan):
+            await self._exclude(record)
+        elif isinstance(record, UsageOfDay):
+            counted = UsageCount(chat_id=self._chat_id, **asdict(record))
+            await UsageCount.bulk_create([counted], ignore_conflicts=True)
         else:
             await self._fact(record)
+
+    async def _exclude(self, span: ExcludedSpan) -> None:
+        """Keep away from now on what the exporting chat keeps away; it comes last in a file.
+
+        What is on record here keeps its own end: a member may have come back meanwhile.
+        """
+        whose = {"reason": span.reason, "user_id": span.user_id, "message_id": span.message_id}
+        same = Exclusion.filter(chat_id=self._chat_id, **whose, begins=span.begins)
+        if span.reason == "forgotten":
+            same = same.filter(ends=span.ends)
+        if await same.exists():
+            return
+        ends = span.ends
+        if span.reason == "paused" and ends is None and not await self._is_paused():
+            ends = self._exported_at
+        await Exclusion.create(
+            chat_id=self._chat_id,
+            **whose,
+            begins=span.begins,
+            ends=ends,
+            created_at=span.noted_at,
+        )
+        if span.reason == "opted_out" and span.ends is None:
+            person = Speaker.filter(chat_id=self._chat_id, user_id=span.user_id)
+            await person.update(opted_out_at=span.begins)
+        if span.message_id is not None and span.begins is not None:
+            await self._mask(span.message_id, span.user_id, span.begins)
+
+    async def _is_paused(self) -> bool:
+        """Whether recording is paused here; a chat that was there keeps its own settings."""
+        return await Chat.filter(id=self._chat_id, paused=True).exists()
+
+    async def _mask(self, message_id: str, user_id: str | None, at: datetime) -> None:
+        """Take back what is here of a message that the exporting chat knows to be withdrawn."""
+        rows = MessageRow.filter(chat_id=self._chat_id, message_id=message_id)
+        if user_id is not None:
+            rows = rows.filter(user_id=user_id)
+        # Where an id was used twice, the last to come in was meant.
+        row = await rows.order_by("-seq").first()
+        if row is not None and row.withdrawn_at is None:
+            await withdrawals.mask(self._chat_id, row.seq, at)
 
     async def _skip(self, run: SkippedRun) -> None:
         spans = self._seqs.spans(run.first, run.last)

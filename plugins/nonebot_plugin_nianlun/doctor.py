@@ -1,0 +1,172 @@
+"""What is checked when somebody asks whether all is well, each with what to do about it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import UTC, timedelta
+from importlib.util import find_spec
+from pathlib import Path
+import shutil
+from typing import TYPE_CHECKING, Any, Literal
+
+from nonebot import get_plugin_config
+
+from .config import Config
+from .errors import ModelError, StoreError
+from .llm.probe import probe
+from .store import chats, diagnosis
+from .store.endpoints import Endpoints
+
+if TYPE_CHECKING:
+    from .lifecycle import Nianlun
+
+State = Literal["ok", "look", "wrong"]
+"""`look`: a person should know it, but it may be meant so."""
+
+_LITTLE_ROOM = 200 << 20
+"""Bytes that must be free whatever the size of the database."""
+_CONNECTED = timedelta(minutes=2)
+"""A running bot writes down every half minute which accounts are there."""
+_SPENT = "ping"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    name: str
+    state: State
+    told: str
+    todo: str = ""
+
+
+async def examine(nianlun: Nianlun, *, ask_model: bool) -> tuple[list[Check], list[dict[str, Any]]]:
+    """All checks, and the state of each chat. Raises StoreError.
+
+    `ask_model`: have the model say a word, which costs some tokens.
+    """
+    found = await diagnosis.examine(nianlun.path)
+    checks = [
+        _database(nianlun.path, found),
+        Check("migrations", "ok", f"数据库的版本是 {found.version}，已是最新"),
+        _index(found),
+        await _model(nianlun, ask_model=ask_model),
+        _timezone(nianlun),
+        _fonts(),
+        _disk(nianlun.path, found.size),
+        _peers(nianlun, found),
+    ]
+    return checks, [] if found.damage else await _chats(nianlun)
+
+
+def unopened(nianlun: Nianlun, error: StoreError) -> list[Check]:
+    """The checks of a database that cannot even be opened."""
+    told = f"{nianlun.path.resolve()}：{error}"
+    todo = "照这一句说的做；坏了就移开这个文件，再用 bot.py restore 备份文件 恢复"
+    return [
+        Check("database", "wrong", told, todo),
+        _timezone(nianlun),
+        _fonts(),
+        _disk(nianlun.path, 0),
+    ]
+
+
+async def _chats(nianlun: Nianlun) -> list[dict[str, Any]]:
+    rows = [(chats.key_of(row), row.name) for row in await chats.everyone()]
+    return [
+        {"chat": key.full, "name": name, **asdict(await nianlun.status(key))} for key, name in rows
+    ]
+
+
+def _database(path: Path, found: diagnosis.Diagnosis) -> Check:
+    told = f"{path.resolve()}，{_megabytes(found.size)}，可以读写"
+    if found.damage is not None:
+        todo = "停掉机器人，复制一份留着，移开这个文件，再用 bot.py restore 备份文件 恢复"
+        return Check("database", "wrong", f"{told}，但里面坏了：{found.damage}", todo)
+    return Check("database", "ok", told if found.looked_through else f"{told}；太大，没有查完")
+
+
+def _index(found: diagnosis.Diagnosis) -> Check:
+    if not found.index_sound:
+        return Check("index", "wrong", "检索的索引坏了", "运行 bot.py reindex")
+    if not found.index_complete:
+        todo = "机器人开着时会自己在后台补完；想马上补就运行 bot.py reindex"
+        return Check("index", "look", "检索的索引还没有建完", todo)
+    return Check("index", "ok", "检索的索引是完整的")
+
+
+async def _model(nianlun: Nianlun, *, ask_model: bool) -> Check:
+    if nianlun.client is None:
+        told = "没有设置密钥，由离线写手来写，不聊天"
+        return Check("model", "ok", told, "要用模型就在 .env 里设 OPENAI_API_KEY")
+    todo = "检查 OPENAI_API_KEY、OPENAI_BASE_URL 和网络"
+    if trouble := await _trouble(nianlun):
+        # The running bot leaves it alone for a while, and so does this.
+        return Check("model", "wrong", f"{nianlun.client.endpoint}：{trouble}", todo)
+    config = get_plugin_config(Config)
+    answer = await probe(config.openai_base_url, config.openai_api_key)
+    if answer.wrong:
+        return Check("model", "wrong", f"{nianlun.client.endpoint}：{answer.wrong}", todo)
+    wanted = {nianlun.settings.model, nianlun.notes_model}
+    told = f"{nianlun.client.endpoint} 连得上，{'、'.join(sorted(wanted))}"
+    if ask_model:
+        try:
+            await nianlun.client.complete([{"role": "user", "content": _SPENT}])
+        except ModelError as error:
+            return Check("model", "wrong", f"{told}，但模型没有答上来：{error}", todo)
+        return Check("model", "ok", f"{told} 答上来了（花了几个 token）")
+    if answer.models and not wanted <= answer.models:
+        missing = "、".join(sorted(wanted - answer.models))
+        todo = "检查 NIANLUN__MODEL；也可以用 --ask-model 真问一句，要花几个 token"
+        return Check("model", "look", f"{told}；接口列出的模型里没有 {missing}", todo)
+    return Check("model", "ok", told, "" if answer.models else "用 --ask-model 可以真问一句")
+
+
+async def _trouble(nianlun: Nianlun) -> str | None:
+    """What the running bot found wrong with the endpoint, and when."""
+    told = nianlun.client and await Endpoints().trouble(nianlun.client.endpoint)
+    return f"{nianlun.calendar.local(told[1]):%m-%d %H:%M} {told[0]}" if told else None
+
+
+def _timezone(nianlun: Nianlun) -> Check:
+    now = nianlun.clock.now()
+    zone, begins = nianlun.settings.timezone.key, nianlun.settings.day_starts_at
+    told = (
+        f"{zone}，现在是 {nianlun.calendar.local(now):%Y-%m-%d %H:%M}，一天从 {begins:%H:%M} 开始"
+    )
+    return Check("timezone", "ok", told, "时间不对就校准系统的时钟；时区不对就改 NIANLUN__TIMEZONE")
+
+
+def _fonts() -> Check:
+    if find_spec("PIL") is None:
+        return Check("fonts", "look", "没有装 Pillow，画不了图", "pip install pillow")
+    return Check("fonts", "ok", "画图不用系统的字体")
+
+
+def _disk(path: Path, size: int) -> Check:
+    folder = path.parent if path.parent.exists() else Path.cwd()
+    free = shutil.disk_usage(folder).free
+    told = f"还剩 {_megabytes(free)}"
+    if free < _LITTLE_ROOM or free < 2 * size:
+        todo = "腾出空间：升级、清理和备份都要再放得下一份数据库"
+        return Check("disk", "wrong", told, todo)
+    return Check("disk", "ok", told)
+
+
+def _peers(nianlun: Nianlun, found: diagnosis.Diagnosis) -> Check:
+    now = nianlun.clock.now().astimezone(UTC)
+    local = nianlun.calendar.local
+    told = "，".join(
+        f"{self_id} 连着"
+        if now - at < _CONNECTED
+        else f"{self_id} 最近一次在线 {local(at):%m-%d %H:%M}"
+        for self_id, at in found.peers.items()
+    )
+    todo = "机器人没有开着，或 OneBot 一端没有连上：让它用反向 WebSocket 连到 /onebot/v11/ws"
+    if not found.peers:
+        told = "还没有 OneBot 连上过（刚连上的，半分钟后才看得到）"
+        return Check("peers", "look", told, todo)
+    absent = all(now - at >= _CONNECTED for at in found.peers.values())
+    return Check("peers", "look" if absent else "ok", told, todo if absent else "")
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / (1 << 20):.1f} MB"

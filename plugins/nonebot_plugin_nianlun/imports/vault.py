@@ -1,0 +1,261 @@
+"""A Markdown vault of ours, a folder or a zip of one: read as the export that it was made from."""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_right
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager, suppress
+from dataclasses import replace
+import heapq
+import json
+from pathlib import Path
+import shutil
+import tempfile
+from typing import BinaryIO, NamedTuple, Protocol, cast
+from zipfile import BadZipFile, ZipFile, is_zipfile
+
+from ..errors import ImportFileError
+from ..lifecycle import Nianlun
+from ..memory.vault import Complaint
+from ..memory.vault_pages import MARK, OURS, Placed, rows_of
+from ..types import ChatKey
+from .found import Unreadable
+from .native import LINE_LIMIT
+from .report import LINES_SHOWN, ImportReport
+from .run import ImportOptions, ShowProgress, import_file, look_into
+from .survey import Survey
+
+TITLE = "年轮的 Markdown 文件夹"
+LARGEST_PAGE = 1 << 26
+"""Bytes of a file that is read whole."""
+LARGEST_ZIP = 1 << 32
+"""Bytes of all that a zip file may unpack to."""
+_MOST_FILES = 200_000
+_BEFORE_MESSAGES = frozenset({"header", "settings", "speaker"})
+_TORN = "这个文件夹没有导出完（{}），请重新导出一次"
+
+
+class _Files(Protocol):
+    """The files of a vault, wherever they are."""
+
+    def names(self) -> list[str]: ...
+
+    def size(self, name: str) -> int: ...
+
+    def open(self, name: str) -> BinaryIO: ...
+
+
+class _Folder:
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def names(self) -> list[str]:
+        found: list[str] = []
+        for path in self._root.rglob("*"):
+            name = path.relative_to(self._root).as_posix()
+            linked = path.is_symlink() or path.parent.is_symlink()
+            if OURS.fullmatch(name) and not linked and path.is_file():
+                found.append(name)
+        return found
+
+    def size(self, name: str) -> int:
+        return (self._root / name).stat().st_size
+
+    def open(self, name: str) -> BinaryIO:
+        return (self._root / name).open("rb")
+
+
+class _Zip:
+    """Also one whose files are all in one folder, as they are when a folder is packed."""
+
+    def __init__(self, archive: ZipFile) -> None:
+        self._archive = archive
+        infos = archive.infolist()
+        if len(infos) > _MOST_FILES or sum(info.file_size for info in infos) > LARGEST_ZIP:
+            raise ImportFileError("压缩包里的东西太多，请先解压，再导入那个文件夹")
+        marks = [info.filename for info in infos if info.filename.rpartition("/")[2] == MARK]
+        self._prefix = min(marks, key=len, default="").removesuffix(MARK)
+        self._infos = {info.filename: info for info in infos}
+
+    def names(self) -> list[str]:
+        inside = (name.removeprefix(self._prefix) for name in self._infos if self._is_in(name))
+        return [name for name in inside if OURS.fullmatch(name)]
+
+    def _is_in(self, name: str) -> bool:
+        return name.startswith(self._prefix)
+
+    def size(self, name: str) -> int:
+        return self._infos[self._prefix + name].file_size
+
+    def open(self, name: str) -> BinaryIO:
+        info = self._infos[self._prefix + name]
+        if info.flag_bits & 1:
+            raise ImportFileError("压缩包有密码，请先解压，再导入那个文件夹")
+        return cast("BinaryIO", self._archive.open(info))
+
+
+def is_vault(path: Path) -> bool:
+    """Whether it is a folder or a zip file with a vault in it, also one that is torn."""
+    if path.is_dir():
+        return (path / MARK).is_file() or (path / f"{MARK}.part").is_file()
+    if not path.is_file() or not is_zipfile(path):
+        return False
+    with suppress(BadZipFile, OSError), ZipFile(path) as archive:
+        return any(name.rpartition("/")[2] == MARK for name in archive.namelist())
+    return False
+
+
+async def import_any(
+    nianlun: Nianlun, path: Path, options: ImportOptions, progress: ShowProgress
+) -> ImportReport:
+    """`import_file` for whatever may be brought in: a file, or a vault of ours."""
+    async with _readable(path) as (file, origins):
+        if origins is None:
+            return await import_file(nianlun, file, options, progress)
+        options = replace(options, format="nianlun")
+        return origins.tell(await import_file(nianlun, file, options, progress))
+
+
+async def look_into_any(
+    nianlun: Nianlun, path: Path, options: ImportOptions
+) -> tuple[str, Survey, list[ChatKey]]:
+    """`look_into` for whatever may be brought in."""
+    async with _readable(path) as (file, origins):
+        title, survey, keys = await look_into(nianlun, file, options)
+        return title if origins is None else TITLE, survey, keys
+
+
+@asynccontextmanager
+async def _readable(path: Path) -> AsyncIterator[tuple[Path, _Origins | None]]:
+    """The file to read; for a vault the export that it was made from, with its origins."""
+    if not await asyncio.to_thread(is_vault, path):
+        yield path, None
+        return
+    folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="nianlun-"))
+    try:
+        whole = folder / "whole.jsonl"
+        yield whole, await asyncio.to_thread(_as_json_lines, path, whole)
+    except ImportFileError as error:
+        raise ImportFileError(str(error).replace(str(folder / "whole.jsonl"), str(path))) from error
+    finally:
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+
+class _Origin(NamedTuple):
+    number: int
+    """Of the first line of the export, from 1."""
+    file: str
+    line: int
+    """Of that file; those that follow in the export follow here too, in a file of lines."""
+    follows: bool
+
+
+class _Origins:
+    """Where each line of the export came from, and what could not become one."""
+
+    def __init__(self) -> None:
+        self._runs: list[_Origin] = []
+        self._complaints: list[tuple[str, Complaint]] = []
+
+    def add(self, run: _Origin) -> None:
+        if self._runs and run.follows:
+            last = self._runs[-1]
+            if (last.file, last.line - last.number) == (run.file, run.line - run.number):
+                return
+        self._runs.append(run)
+
+    def complain(self, complaints: list[tuple[str, Complaint]]) -> None:
+        self._complaints += complaints
+
+    def tell(self, report: ImportReport) -> ImportReport:
+        report.title = TITLE
+        told = [self._of(one) for one in report.unreadable]
+        torn = [Unreadable(one.line, f"{file}：{one.text}") for file, one in self._complaints]
+        report.left_out += len(torn)
+        report.unreadable = [*torn, *told][:LINES_SHOWN]
+        return report
+
+    def _of(self, one: Unreadable) -> Unreadable:
+        at = bisect_right(self._runs, one.line, key=lambda run: run.number) - 1
+        run = self._runs[at]
+        line = run.line + (one.line - run.number if run.follows else 0)
+        return Unreadable(line, f"{run.file}：{one.reason}")
+
+
+def _as_json_lines(path: Path, whole: Path) -> _Origins:
+    """Write the export that the vault was made from. Raises ImportFileError."""
+    try:
+        if path.is_dir():
+            return _Writer(_Folder(path), whole).write()
+        with ZipFile(path) as archive:
+            return _Writer(_Zip(archive), whole).write()
+    except (BadZipFile, NotImplementedError) as error:
+        raise ImportFileError(f"读不了 {path}：压缩包坏了，或者用了不认识的压缩方式") from error
+    except OSError as error:
+        raise ImportFileError(f"读不了 {path}：{error.strerror or error}") from error
+
+
+class _Writer:
+    def __init__(self, files: _Files, whole: Path) -> None:
+        self._files = files
+        self._whole = whole
+        self._origins = _Origins()
+        self._number = 0
+
+    def write(self) -> _Origins:
+        names = sorted(self._files.names())
+        if MARK not in names:
+            raise ImportFileError(_TORN.format(f"没有 {MARK}"))
+        pages = [name for name in names if not name.startswith("messages/")]
+        rows, complaints = rows_of((name, self._page(name)) for name in pages)
+        self._origins.complain(complaints)
+        before = [placed for placed in rows if placed.row["type"] in _BEFORE_MESSAGES]
+        with ExitStack() as stack, self._whole.open("w", encoding="utf-8", newline="\n") as out:
+            for placed in before:
+                self._put(out.write, placed)
+            sources = [name for name in names if name.startswith("messages/")]
+            streams = [
+                self._messages(name, stack.enter_context(self._files.open(name)))
+                for name in sources
+            ]
+            for _, name, line, text in heapq.merge(*streams):
+                self._add(name, line, follows=True)
+                out.write(f"{text}\n")
+            for placed in rows[len(before) :]:
+                self._put(out.write, placed)
+        return self._origins
+
+    def _page(self, name: str) -> str:
+        if self._files.size(name) > LARGEST_PAGE:
+            raise ImportFileError(f"{name} 太大了")
+        with self._files.open(name) as file:
+            return file.read(LARGEST_PAGE).decode("utf-8", "replace")
+
+    def _put(self, write: Callable[[str], object], placed: Placed) -> None:
+        self._add(placed.file, placed.line, follows=False)
+        # In ASCII: what is no text comes to the one place that cleans it.
+        write(f"{json.dumps(placed.row)}\n")
+
+    def _add(self, file: str, line: int, *, follows: bool) -> None:
+        self._number += 1
+        self._origins.add(_Origin(self._number, file, line, follows))
+
+    def _messages(self, name: str, file: BinaryIO) -> Iterator[tuple[int, str, int, str]]:
+        """The lines of a file with the numbers of their messages, which ascend."""
+        number, last = 0, 0
+        while raw := file.readline(LINE_LIMIT):
+            number += 1
+            text = raw.decode("utf-8", "replace").strip("\ufeff \t\r\n")
+            if text:
+                last = max(last, _seq(text) or last)
+                yield last, name, number, text
+
+
+def _seq(text: str) -> int | None:
+    """The number of a message; what else is wrong with its line is told when it is read."""
+    try:
+        seq = json.loads(text).get("seq")
+    except (ValueError, AttributeError, RecursionError):
+        return None
+    return seq if isinstance(seq, int) else None

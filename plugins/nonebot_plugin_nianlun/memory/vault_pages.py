@@ -1,0 +1,233 @@
+"""A chat's export as the files of a vault, and back.
+
+```
+nianlun.jsonl            whose chat it is, its settings and people, and what has no text
+history.jsonl            earlier texts of notes, one a line
+messages/2026-11.jsonl   what was said
+diary/2026-11-29.md      the day's memory, and its activities and moments at `## HH:MM`
+months/2026-11.md        years/2026.md
+wiki/preferences.md      facts `## name`, and notes `## YYYY-MM-DD HH:MM:SS | category`
+```
+
+The values are the lines of an export, one object each; a text leaves them for its file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime
+import json
+import re
+from typing import Any, Final, NamedTuple
+from zoneinfo import ZoneInfo
+
+from .vault import Complaint, block, file_name, front_matter, heading, read
+
+Row = dict[str, Any]
+
+MARK: Final = "nianlun.jsonl"
+"""By this file a vault is known."""
+HISTORY: Final = "history.jsonl"
+OURS: Final = re.compile(
+    r"(?:nianlun|history)\.jsonl|messages/[0-9-]{1,10}\.jsonl"
+    r"|(?:diary|months|years|wiki)/[^/\\]+\.md"
+)
+"""The files that are read and replaced; whatever else is in the folder is somebody's own."""
+_FOLDERS: Final = {"day": "diary", "month": "months", "year": "years"}
+_PAGES: Final = ("activity", *_FOLDERS, "fact")
+_ORDER: Final = (
+    *("header", "settings", "speaker", "message", "activity", "skipped", "gap"),
+    *("day", "month", "year", "fact", "usage", "exclusion"),
+)
+
+
+class Placed(NamedTuple):
+    """A line of an export, and where in the vault it stands."""
+
+    row: Row
+    file: str
+    line: int
+
+
+def message_file(row: Mapping[str, Any]) -> str:
+    return f"messages/{row['time'][:7]}.jsonl"
+
+
+def as_line(row: Mapping[str, Any]) -> str:
+    return f"{json.dumps(row, ensure_ascii=False)}\n"
+
+
+def files(rows: Sequence[Row]) -> dict[str, str]:
+    """The files of a vault but those of messages, by path, from all other lines of an export."""
+    texts = [row for row in rows if row["type"] in _PAGES]
+    found = {MARK: "".join(as_line(row) for row in rows if row["type"] not in _PAGES)}
+    found[HISTORY] = "".join(map(as_line, _history(texts)))
+    header = next(row for row in rows if row["type"] == "header")
+    zone = ZoneInfo(header["timezone"])
+    there = {(row["type"], row["date"]) for row in texts if row["type"] in _FOLDERS}
+    days: dict[str, list[Row]] = {}
+    for row in texts:
+        if row["type"] in ("month", "year"):
+            path = f"{_FOLDERS[row['type']]}/{row['date']}.md"
+            found[path] = _front(header["chat"], row, there) + _memory(row)
+        elif row["type"] != "fact":
+            days.setdefault(row["date"], []).append(row)
+    for day, its in days.items():
+        found[f"diary/{day}.md"] = _day(header["chat"], day, its, there, zone)
+    return found | _wiki(header["chat"], [row for row in texts if row["type"] == "fact"], rows)
+
+
+def _history(texts: Iterable[Row]) -> Iterator[Row]:
+    for row in texts:
+        for version in row.get("versions", ()):
+            yield {"type": row["type"], "of": _ref(row), **version}
+
+
+def _ref(row: Mapping[str, Any]) -> Any:
+    return row["id"] if row["type"] == "activity" else row["date"]
+
+
+def _data(row: Row) -> Row:
+    """What the text of a line does not tell."""
+    return {key: value for key, value in row.items() if key not in ("text", "versions")}
+
+
+def _front(chat: str, row: Row, there: set[tuple[str, str]]) -> str:
+    values: dict[str, object] = {"chat": chat, "date": row["date"]}
+    above = {"day": "month", "month": "year"}.get(row["type"])
+    if above and (above, row["date"][:-3]) in there:
+        values[above] = f"[[{_FOLDERS[above]}/{row['date'][:-3]}]]"
+    below = {"month": "day", "year": "month"}.get(row["type"])
+    if below:
+        values[f"{below}s"] = [f"[[{_FOLDERS[below]}/{one}]]" for one in row["sources"]]
+    return front_matter(values)
+
+
+def _memory(row: Row) -> str:
+    return f"\n{block(heading(_title(row['date']), 1), row['text'], _data(row), {})}"
+
+
+def _title(period: str) -> str:
+    if len(period) < len("2026-11-29"):
+        return period
+    return f"{period}（周{'一二三四五六日'[date.fromisoformat(period).weekday()]}）"
+
+
+def _day(
+    chat: str, day: str, rows: Sequence[Row], there: set[tuple[str, str]], zone: ZoneInfo
+) -> str:
+    parts = [_front(chat, {"type": "day", "date": day}, there)]
+    memory = next((row for row in rows if row["type"] == "day"), None)
+    parts.append(f"\n{heading(_title(day), 1)}\n" if memory is None else _memory(memory))
+    moments = (row for row in rows if row["type"] == "activity")
+    for row in sorted(moments, key=lambda row: (_moment(row["time"]), row["id"])):
+        clock = _moment(row["time"]).astimezone(zone)
+        parts.append(f"\n{block(f'## {clock:%H:%M}', row['text'], _data(row), {})}")
+    return "".join(parts)
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def _wiki(chat: str, facts: Sequence[Row], rows: Sequence[Row]) -> dict[str, str]:
+    pages = {
+        f"{row['category']}:{row['name']}": f"wiki/{file_name(row['category'])}"
+        for row in facts
+        if row["name"] is not None
+    }
+    names = {row["user_id"]: row["name"] for row in rows if row["type"] == "speaker"}
+    found: dict[str, str] = {}
+    owner_of: dict[str, str | None] = {}
+    for row in facts:
+        path = f"wiki/{file_name(row['category'])}.md"
+        if path not in found:
+            found[path] = front_matter({"chat": chat, "category": row["category"]})
+        owner = row["owner"] or ""
+        if owner_of.get(path) != owner:
+            owner_of[path] = owner
+            found[path] += f"\n{heading(_owner(owner, names), 1)}\n"
+        found[path] += f"\n{block(_fact_heading(row), row['text'], _data(row), pages)}"
+    return found
+
+
+def _owner(owner: str, names: Mapping[str, str]) -> str:
+    name = names.get(owner, owner)
+    return (name if name == owner else f"{name}（{owner}）") or "这里"
+
+
+def _fact_heading(row: Row) -> str:
+    if row["name"] is not None:
+        return heading(row["name"], 2)
+    written = f"{_moment(row['written_at']):%Y-%m-%d %H:%M:%S}"
+    return f"## {written} | {heading(row['category'], 1)[2:]}"
+
+
+def rows_of(texts: Iterable[tuple[str, str]]) -> tuple[list[Placed], list[tuple[str, Complaint]]]:
+    """The lines of an export from the files of a vault but those of messages, in their order.
+
+    Takes path and content of each file. Returns also, by file, what could not be read.
+    """
+    found: list[Placed] = []
+    complaints: list[tuple[str, Complaint]] = []
+    earlier: dict[tuple[Any, Any], list[Row]] = {}
+    for path, text in texts:
+        if path == HISTORY:
+            for placed in _json_lines(path, text, complaints):
+                row = placed.row
+                key = (row.pop("type", None), str(row.pop("of", None)))
+                earlier.setdefault(key, []).append(row)
+        elif path == MARK:
+            found += _json_lines(path, text, complaints)
+        else:
+            found += _blocks(path, text, complaints)
+    for row, _, _ in found:
+        if row["type"] == "activity" or row["type"] in _FOLDERS:
+            ref = row.get("id") if row["type"] == "activity" else row.get("date")
+            row["versions"] = earlier.get((row["type"], str(ref)), [])
+    found.sort(key=_place)
+    return found, complaints
+
+
+def _json_lines(path: str, text: str, complaints: list[tuple[str, Complaint]]) -> Iterator[Placed]:
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            row = None
+        if isinstance(row, dict) and isinstance(row.get("type"), str):
+            yield Placed(row, path, number)
+        else:
+            complaints.append((path, Complaint(number, "不是合格的 JSON 对象")))
+
+
+def _blocks(path: str, text: str, complaints: list[tuple[str, Complaint]]) -> Iterator[Placed]:
+    for part in read(text):
+        if isinstance(part, Complaint):
+            complaints.append((path, part))
+        elif part.data.get("type") in _PAGES:
+            yield Placed(part.data | {"text": part.text}, path, part.line)
+        else:
+            complaints.append((path, Complaint(part.line, "不知道这一段是什么，没有读入")))
+
+
+def _place(placed: Placed) -> tuple[Any, ...]:
+    """Where a line stands in an export; those of one place stay in their order."""
+    row = placed.row
+    kind = row["type"]
+    rank = _ORDER.index(kind) if kind in _ORDER else len(_ORDER)
+    if kind == "activity":
+        number = row.get("id")
+        return rank, number if isinstance(number, int) else 0
+    if kind == "fact":
+        name = row.get("name")
+        return (
+            rank,
+            str(row.get("owner") or ""),
+            str(row.get("category")),
+            name is not None,
+            str(name),
+        )
+    return (rank, str(row.get("date", ""))) if kind in _FOLDERS else (rank,)
