@@ -8,6 +8,7 @@ import secrets
 
 from ..types import RollupTask, Scene, Window
 from .calendar import Calendar
+from .edits import edit_of
 from .keymarks import strip_key_marks
 from .render import one_line, render_messages
 
@@ -56,7 +57,12 @@ def window_prompt(window: Window, scene: Scene, calendar: Calendar) -> str:
 
 def rollup_request(tasks: Sequence[RollupTask]) -> str:
     days = "、".join(_day(task.period) for task in tasks if task.kind == "day")
-    return f"整理这一批 {len(tasks)} 个任务。" + (days and f"日期：{days}。")
+    edited = "、".join(task.period for task in tasks if edit_of(task))
+    return (
+        f"整理这一批 {len(tasks)} 个任务。"
+        + (days and f"日期：{days}。")
+        + (edited and f"{edited} 的 target.memory 是人改定的：一字不改地照抄，只在后面补充新的。")
+    )
 
 
 def _day(day: str) -> str:

@@ -33,6 +33,8 @@ class ActivityView:
     key_messages: tuple[int, ...]
     merged: bool
     stale: bool
+    offline: bool = False
+    """The offline writer noted it: it may be asked for again, and stands until then."""
 
 
 @dataclass(frozen=True, slots=True)

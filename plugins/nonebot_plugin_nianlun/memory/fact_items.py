@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import timedelta
 import re
 import unicodedata
 
@@ -20,6 +21,9 @@ CATEGORIES = (
 """What a category is chosen from before a new one is made."""
 LONGEST_TURN = 12
 """So many messages at most are read as one turn."""
+TURN_AGE = timedelta(hours=6)
+"""What was said longer before the end of a turn is no part of it: its moments would get the wrong
+time, and a line that is taken back later looks for them near its own."""
 MAX_FACTS = 8
 """So many of one answer are taken."""
 FACT_UNITS = 300

@@ -130,7 +130,7 @@ def _line(line: LineView, activities: Mapping[int, ActivityView]) -> Iterator[st
 def _stale(view: ChatView) -> Iterator[str]:
     """What was built on something taken back is blank until it is written anew."""
     for activity in view.activities:
-        if activity.stale and activity.has_text:
+        if activity.stale and activity.has_text and not activity.offline:
             yield f"活动 &{activity.number} 等着重写，旧的正文还在"
     for memory in view.memories:
         if memory.stale and memory.has_text:

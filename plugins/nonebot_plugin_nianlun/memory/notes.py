@@ -22,17 +22,21 @@ class _Draft:
     """Without any reference."""
     key_messages: tuple[int, ...]
     shown: Collection[int]
+    units: int
 
 
-def check_note(kind: NoteKind, text: str, shown: Collection[int]) -> tuple[str, tuple[int, ...]]:
+def check_note(
+    kind: NoteKind, text: str, shown: Collection[int], units: int | None = None
+) -> tuple[str, tuple[int, ...]]:
     """The clean text of a note and the messages that it cites, which must be among `shown`.
 
     Wrapping that models add (a code fence, quotes around everything) is taken off first, and
-    secrets are masked. Raises NoteRejected, in one Chinese sentence for the model, with the first
-    rule that is broken.
+    secrets are masked. `units` is the limit where it is not the kind's. Raises NoteRejected, in one
+    Chinese sentence for the model, with the first rule that is broken.
     """
     clean = normalise_key_marks(mask_secrets(_unwrap(text)))
-    draft = _Draft(kind, clean, strip_key_marks(clean).strip(), find_key_messages(clean), shown)
+    keys, prose = find_key_messages(clean), strip_key_marks(clean).strip()
+    draft = _Draft(kind, clean, prose, keys, shown, units or UNIT_LIMITS[kind])
     for check in _CHECKS:
         if complaint := check(draft):
             raise NoteRejected(complaint)
@@ -191,7 +195,7 @@ punctuation, so that what counts as no unit cannot make a note endless."""
 
 
 def _too_long(draft: _Draft) -> str | None:
-    count, limit = count_units(draft.text), UNIT_LIMITS[draft.kind]
+    count, limit = count_units(draft.text), draft.units
     if count > limit:
         return (
             f"正文有 {count} 字，上限是 {limit} 字（一个汉字、一个单词或一个数字算 1 字），"

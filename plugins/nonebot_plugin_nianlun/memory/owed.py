@@ -20,7 +20,7 @@ from ..types import (
 )
 from .calendar import Calendar
 from .promises import dated
-from .rollups import ActivityState, Due, MemoryState, RollupPolicy, plan_rollups, settle
+from .rollups import ActivityState, Due, MemoryState, RollupPolicy, plan_layer, plan_rollups, settle
 from .splitting import task_tokens
 from .windows import WindowPolicy, plan_windows
 
@@ -164,6 +164,26 @@ class Owed:
             if tasks := tuple(task for _, task in batch if task.sources):
                 return Batch(tasks, follows)
         return None
+
+    async def rebuilding(self, kind: MemoryKind, period: str) -> Batch | None:
+        """The task of building one memory anew from all its sources, whoever wrote its text.
+
+        None when there is no such memory, when one of its sources has to be written first, or
+        when none is left.
+        """
+        waiting = {self.calendar.day_of(m.time).isoformat() for m in await self._pending()}
+        memories = [
+            replace(memory, stale=True)
+            if (memory.kind, memory.period) == (kind, period)
+            else memory
+            for memory in await self.memories.memory_states(self.chat_id)
+        ]
+        days = [period] if kind == "day" else []
+        activities = await self.memories.activity_states(self.chat_id, days)
+        today = self.calendar.day_of(self.clock.now())
+        due = plan_layer(kind, activities, memories, today, self.rollups, waiting)
+        tasks = [await self._task(item) for item in due if item.period == period and item.rebuild]
+        return Batch((tasks[0],), False) if tasks and tasks[0].sources else None
 
     async def keep_note(self, job: NoteJob, note: Note | None) -> None:
         """Store what was written of a window; None when nothing in it is worth noting.

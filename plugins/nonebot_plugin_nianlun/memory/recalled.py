@@ -57,18 +57,18 @@ def choose(
     """
     items: list[Recalled] = []
     dropped: list[Recalled] = []
-    seen: set[tuple[str, int]] = set()
+    seen: set[tuple[str, str, int]] = set()
     left, hits = budget, 0
     for hit in found:
         if hits == limit:
             break
-        if (hit.kind, hit.ref) in seen:
+        if _identity(hit) in seen:
             continue
         hits += 1
         for candidate in (hit, *(linked.get(hit.ref, ()) if hit.kind == "fact" else ())):
-            if (candidate.kind, candidate.ref) in seen:
+            if _identity(candidate) in seen:
                 continue
-            seen.add((candidate.kind, candidate.ref))
+            seen.add(_identity(candidate))
             item = _item(candidate, look, budget // _LARGEST_SHARE)
             if item.tokens > left:
                 dropped.append(item)
@@ -78,9 +78,13 @@ def choose(
     return Chosen(tuple(items), tuple(dropped), budget - left if budget > 0 else 0)
 
 
+def _identity(candidate: Candidate) -> tuple[str, str, int]:
+    return candidate.place, candidate.kind, candidate.ref
+
+
 def _item(candidate: Candidate, look: Look, largest: int) -> Recalled:
     address = address_of(candidate)
-    frame = _frame(candidate, address, look)
+    frame = _frame(candidate, look)
     body = one_line(candidate.text)
     line = frame + body
     if estimate_tokens(line) + 1 > largest:
@@ -101,6 +105,10 @@ def _item(candidate: Candidate, look: Look, largest: int) -> Recalled:
 
 def address_of(candidate: Candidate) -> str:
     """What a person or the model calls the item by."""
+    return candidate.place + _address_there(candidate)
+
+
+def _address_there(candidate: Candidate) -> str:
     if candidate.kind == "message":
         return f"#{candidate.ref}"
     if candidate.kind == "activity":
@@ -111,15 +119,21 @@ def address_of(candidate: Candidate) -> str:
     return f"[{one_line(':'.join(parts)) or _NOTE}]"
 
 
-def _frame(candidate: Candidate, address: str, look: Look) -> str:
+def _frame(candidate: Candidate, look: Look) -> str:
     """All of the line but the stored text."""
+    address = _address_there(candidate)
+    if candidate.place:
+        # Numbers are counted in each chat anew, and there is nothing to be called by this one here.
+        address = f"在{candidate.place}（那里的 {address}）"
     local = look.calendar.local(candidate.time)
     if candidate.kind == "message":
         return f"- {address} {local:%Y-%m-%d %H:%M} {_speaker(candidate, look)}："
     if candidate.kind == "activity":
         return f"- {address} {local:%Y-%m-%d %H:%M} 前后："
     if candidate.kind == "day":
-        return f"- {address}（周{_WEEKDAYS[date.fromisoformat(address).weekday()]}）："
+        return (
+            f"- {address}（周{_WEEKDAYS[date.fromisoformat(candidate.period or '').weekday()]}）："
+        )
     if candidate.kind != "fact":
         return f"- {address}："
     owner = "" if candidate.user_id in (None, look.asker) else f"（{_speaker(candidate, look)}）"

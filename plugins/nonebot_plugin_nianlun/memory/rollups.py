@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from typing import get_args
 
 from ..types import MemoryKind
 
@@ -84,25 +85,38 @@ def plan_rollups(
     merged. `waiting_days` have messages that no window covers yet: they and the months and
     years above them are not closed before that.
     """
+    activities, memories = list(activities), list(memories)
+    for kind in get_args(MemoryKind):
+        if due := plan_layer(kind, activities, memories, today, policy, waiting_days):
+            return due
+    return []
+
+
+def plan_layer(
+    kind: MemoryKind,
+    activities: Sequence[ActivityState],
+    memories: Sequence[MemoryState],
+    today: date,
+    policy: RollupPolicy,
+    waiting_days: Collection[str] = (),
+) -> list[Due]:
+    """What is due of one kind, given that what it is built on is as it should be."""
     layers: dict[MemoryKind, dict[str, MemoryState]] = {"day": {}, "month": {}, "year": {}}
     for memory in memories:
         layers[memory.kind][memory.period] = memory
-    activities = list(activities)
-    due_days = _days(activities, layers["day"], today, policy, waiting_days)
-    if due_days:
-        return due_days
+    if kind == "day":
+        return _days(activities, layers["day"], today, policy, waiting_days)
     open_days = {p for p, m in layers["day"].items() if not m.closed} | set(waiting_days)
     open_days |= {a.date for a in activities if a.stale}
-    due_months = _months(layers["day"], layers["month"], open_days, today, policy)
-    if due_months:
-        return due_months
+    if kind == "month":
+        return _months(layers["day"], layers["month"], open_days, today, policy)
     open_months = {p for p, m in layers["month"].items() if not m.closed}
     open_months |= {day[:7] for day in open_days}
     return _years(layers["month"], layers["year"], open_months, today)
 
 
 def _days(
-    activities: list[ActivityState],
+    activities: Sequence[ActivityState],
     days: Mapping[str, MemoryState],
     today: date,
     policy: RollupPolicy,

@@ -48,6 +48,8 @@ class Candidate:
     """Of a fact."""
     period: str | None = None
     """`YYYY-MM-DD`, `YYYY-MM` or `YYYY` of an activity, day, month or year."""
+    place: str = ""
+    """Where it is from, when that is not the chat that asks: `群「摸鱼研究所」`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,8 @@ class Recalled:
 
     kind: SearchKind
     address: str
-    """`[category:name]` of a fact, `#12` of a message, `&3` of an activity, else its period."""
+    """`[category:name]` of a fact, `#12` of a message, `&3` of an activity, else its period;
+    behind the place where it is from, when that is another chat: `群「摸鱼研究所」#12`."""
     text: str
     """The line as it stands before the model, address included."""
     content: str

@@ -10,6 +10,8 @@ from typing import Generic, TypeVar
 
 from ..errors import NoteRejected
 from ..types import UNIT_LIMITS, Note, NoteKind, RollupTask
+from .edits import edit_of, keeps_edit
+from .keymarks import find_key_messages, normalise_key_marks
 from .notes import check_note
 from .relative_days import settled
 from .secrets import mask_secrets
@@ -62,10 +64,8 @@ def read_memories(answer: object, tasks: Sequence[RollupTask]) -> list[Note]:
     for number, (task, memory) in enumerate(
         zip(tasks, parse_memories(answer, tasks), strict=True), 1
     ):
-        if task.target is None or not task.target.edited:  # a person's words stay as they are
-            memory = settled(memory, task.kind, task.period)
         try:
-            text, keys, complaint = _check(task.kind, memory, ids_shown(task))
+            text, keys, complaint = _check_memory(task, memory)
         except NoteRejected as error:
             raise NoteRejected(f"task_id {number}：{error}") from None
         notes.append(Note(text, keys, "model"))
@@ -74,6 +74,22 @@ def read_memories(answer: object, tasks: Sequence[RollupTask]) -> list[Note]:
     if complaints:
         raise TooLong("；".join(complaints), notes)
     return notes
+
+
+def _check_memory(task: RollupTask, memory: str) -> tuple[str, tuple[int, ...], str]:
+    """As `_check`; what a person wrote stays as it is, to the letter."""
+    edit = edit_of(task)
+    if not edit:
+        settled_text = settled(memory, task.kind, task.period)
+        return _check(task.kind, settled_text, ids_shown(task))
+    if not keeps_edit(task, normalise_key_marks(mask_secrets(memory))):
+        raise NoteRejected(
+            "target.memory 是人改定的，要一字不改地留在新正文里，请原样抄上，只在它后面补充。"
+        )
+    text, keys, complaint = _check(task.kind, memory, ids_shown(task))
+    if not keeps_edit(task, text):  # the cut came where the person's words are
+        return edit, find_key_messages(edit), complaint
+    return text, keys, complaint
 
 
 def _check(kind: NoteKind, memory: str, shown: Collection[int]) -> tuple[str, tuple[int, ...], str]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from ..clock import Clock
 from ..errors import BadAnswer, ModelError, ModelRefused, Overtaken
-from ..types import Note, RollupTask, Scene, TidyReport, Window
+from ..types import Activity, Memory, MemoryKind, Note, RollupTask, Scene, TidyReport, Window
 from .calendar import Calendar
+from .edits import edit_of, keeps_edit
+from .keymarks import find_key_messages
 from .owed import INPUT_TOKENS, Batch, MemoryStore, MessageStore, NoteJob, NoteStore, Owed
 from .protocols import NoteWriter
 from .render import display_names
@@ -19,6 +22,7 @@ from .windows import WindowPolicy
 
 _ROUNDS = 1000
 """Far more rounds than years of work take; ends a loop that makes no progress."""
+_REWRITES = 3
 
 
 async def _always() -> bool:
@@ -184,7 +188,53 @@ class Upkeep:
                 continue
             tally.memories += len(notes)
 
+    async def rewrite(self, chat_id: int, kind: MemoryKind, period: str) -> Note | None:
+        """Do what is due, then build one memory anew from all its sources, whoever wrote it.
+
+        None when it cannot be built yet, or nothing is left that it could be built from. Raises
+        ModelError, and then nothing is changed; Overtaken when it keeps changing meanwhile.
+        """
+        await self.run(chat_id)
+        owed = self._owed(chat_id)
+        replaced: Memory | None = None
+        for _ in range(_REWRITES):
+            batch = await owed.rebuilding(kind, period)
+            if batch is None:
+                return None
+            target = batch.tasks[0].target
+            if replaced and target and target.version != replaced.version:
+                break  # somebody wrote it meanwhile, which nobody asked to have replaced
+            replaced = target
+            with suppress(Overtaken):
+                (note,) = await self._write_batch(batch)
+                await owed.keep_memories(batch, [note])
+                return note
+        raise Overtaken(f"{period} 正在被别处改动，这次没有重写，过一会儿再试")
+
+    async def rewrite_activity(self, chat_id: int, activity: Activity) -> Note | None:
+        """Write the note of a window anew, whoever wrote it.
+
+        None when there is no window, or nothing in it is worth noting: the old text stands. Raises
+        ModelError, and Overtaken when the window or its note has changed meanwhile.
+        """
+        owed = self._owed(chat_id)
+        job = await owed.rewriting(activity)
+        note = await self._rewrite(job.window) if job.window.messages else None
+        if note is not None:
+            await owed.keep_note(job, note)
+        return note
+
     async def _write_batch(self, batch: Batch) -> list[Note]:
+        """The new texts; one that would lose what a person wrote is written by the fallback."""
+        notes = await self._write_texts(batch)
+        for place, task in enumerate(batch.tasks):
+            if not keeps_edit(task, notes[place].text):
+                scene = replace(await self.scene(""), memory="")
+                (note,) = await self.fallback.write_memories([task], scene, batch.has_next_tasks)
+                notes[place] = note if keeps_edit(task, note.text) else _unchanged(task)
+        return notes
+
+    async def _write_texts(self, batch: Batch) -> list[Note]:
         # A text that is built anew must not be shown its own earlier form, not even as memory.
         scene = replace(await self.scene(""), memory="")
         tasks, follows = batch.tasks, batch.has_next_tasks
@@ -195,7 +245,8 @@ class Upkeep:
                 return [await self._write_in_parts(tasks[0], scene, follows)]
             return await self.writer.write_memories(tasks, scene, follows)
         except (ModelRefused, BadAnswer, _Spent) as error:
-            if self.patient and isinstance(error, BadAnswer):
+            edited = any(edit_of(task) for task in tasks)
+            if self.patient and isinstance(error, BadAnswer) and not edited:
                 raise
             return await self.fallback.write_memories(tasks, scene, follows)
 
@@ -216,6 +267,12 @@ class Upkeep:
             raise _Spent
         (note,) = await self.writer.write_memories([part], scene, True)
         return note
+
+
+def _unchanged(task: RollupTask) -> Note:
+    """A person's text as it stands, where nothing can be added to it."""
+    edit = edit_of(task)
+    return Note(edit, find_key_messages(edit), "offline")
 
 
 def _halves(window: Window) -> tuple[Window, Window]:

@@ -1,0 +1,200 @@
+"""To correct: notes are edited, brought back, written anew; messages and activities removed."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from nonebot import logger
+from nonebot_plugin_alconna import Args, MultiVar
+
+from ..errors import CorrectionError, NianlunError, Overtaken
+from ..memory.render import one_line
+from ..store import deleting, editing, memories, messages
+from ..types import Activity, MemoryKind, Note
+from .command import Answer, Asked, Command, WrongUsage, rest_of_line
+from .correcting_views import (
+    deleted_view,
+    edited_view,
+    restored_view,
+    rewriting_view,
+    rewritten_view,
+)
+from .periods import PERIOD_HINT
+from .remembering import Remembering
+from .sending import deliver
+from .subjects import Subject, read_activity, read_message, read_subject
+from .views import inspection_view, tidy_view
+
+if TYPE_CHECKING:
+    from ..lifecycle import Nianlun
+
+PATIENCE = 20.0
+"""Seconds that a rewriting is waited for; what takes longer is answered when it is done."""
+_MOST_AT_ONCE = 50
+
+
+class Correcting:
+    """Changes what is remembered, as somebody who governs the chat says."""
+
+    def __init__(self, nianlun: Nianlun) -> None:
+        self._nianlun = nianlun
+        self._answering: set[asyncio.Task[None]] = set()
+
+    def commands(self) -> tuple[Command, ...]:
+        dated = Args["日期", str]
+        return (
+            Command(
+                "改",
+                "govern",
+                "把一天、一月、一年或一条活动改成你写的话，旧版留着",
+                self._edit,
+                (dated, rest_of_line("新文")),
+                example="2026-01-05 我和小鹿去爬了山。（#12）",
+                usage="日期|&活动 新文",
+                group="改",
+            ),
+            Command(
+                "还原",
+                "govern",
+                "换回以前的一版",
+                self._restore,
+                (dated, Args["版本", int]),
+                example="2026-01-05 1",
+                usage="日期|&活动 版本号",
+            ),
+            Command(
+                "重写",
+                "govern",
+                "照全部来源重新写一遍，人改过的也会换掉",
+                self._rewrite,
+                (dated,),
+                example="2026-01-05",
+                usage="日期|&活动",
+            ),
+            Command(
+                "删",
+                "govern",
+                "删掉消息或活动，可以一次几个，也可以引用那条消息",
+                self._delete,
+                (Args["什么;?", MultiVar(str, "*")],),
+                example="#12 #13 &3",
+                usage="#消息|&活动 …",
+            ),
+            *Remembering(self._nianlun).commands(),
+            Command("整理", "govern", "把欠着的记录现在写完", self._tidy),
+            Command("核对", "govern", "看看有没有漏记、重记或对不上的地方", self._inspect),
+        )
+
+    def _subject(self, asked: Asked) -> Subject:
+        typed: str = asked.arguments["日期"]
+        now = self._nianlun.clock.now()
+        subject = read_subject(typed, self._nianlun.calendar, now)
+        if subject is None:
+            raise WrongUsage(f"没有 {one_line(typed)[:20]} 这个日期或活动。{PERIOD_HINT}")
+        return subject
+
+    async def _edit(self, asked: Asked) -> str:
+        subject, now = self._subject(asked), self._nianlun.clock.now()
+        chat_id = await self._nianlun.settled(asked.chat)
+        edited = await editing.edit(
+            chat_id, subject.kind, subject.ref, asked.arguments["新文"], asked.user_id, now
+        )
+        self._nianlun.jobs.soon()
+        return edited_view(subject, edited.version, edited.before, edited.text, asked.head)
+
+    async def _restore(self, asked: Asked) -> str:
+        subject, now = self._subject(asked), self._nianlun.clock.now()
+        old: int = asked.arguments["版本"]
+        chat_id = await self._nianlun.settled(asked.chat)
+        restored = await editing.restore(
+            chat_id, subject.kind, subject.ref, old, asked.user_id, now
+        )
+        self._nianlun.jobs.soon()
+        return restored_view(subject, restored.version, old, restored.text)
+
+    async def _rewrite(self, asked: Asked) -> str:
+        subject = self._subject(asked)
+        chat_id = await self._nianlun.settled(asked.chat)
+        of = await self._standing(chat_id, subject)
+        task = self._nianlun.jobs.rewriting(chat_id, asked.chat, of)
+        await asyncio.wait({task}, timeout=PATIENCE)
+        if task.done():
+            return self._rewritten(subject, task)
+        later = asyncio.create_task(self._tell_later(asked, subject, task), name="nianlun-later")
+        self._answering.add(later)
+        later.add_done_callback(self._answering.discard)
+        return rewriting_view(subject)
+
+    async def _standing(self, chat_id: int, subject: Subject) -> Activity | tuple[MemoryKind, str]:
+        if subject.kind != "activity":
+            if await memories.target(chat_id, subject.kind, subject.ref) is None:
+                raise CorrectionError(f"{subject} 还没有写成记忆")
+            return subject.kind, subject.ref
+        activity = await memories.activity(chat_id, int(subject.ref))
+        if activity is None or not activity.text:
+            raise CorrectionError(f"没有{subject}，或者它已经删掉了")
+        if not activity.ranges:
+            raise CorrectionError(f"{subject} 是随手写的日记，没有可以照着重写的消息")
+        return activity
+
+    def _rewritten(self, subject: Subject, task: asyncio.Task[Note | None]) -> str:
+        try:
+            note = task.result()
+        except Overtaken as error:
+            told = str(error) or f"{subject} 正在被别处改动，这次没有重写，过一会儿再试"
+            raise CorrectionError(told) from error
+        self._nianlun.jobs.soon()
+        return rewritten_view(subject, note)
+
+    async def _tell_later(
+        self, asked: Asked, subject: Subject, task: asyncio.Task[Note | None]
+    ) -> None:
+        await asyncio.wait({task})
+        if task.cancelled():
+            return  # the product stops
+        try:
+            text = self._rewritten(subject, task)
+        except NianlunError as error:
+            text = f"{subject} 没有重写成：{error}"
+        except Exception as error:
+            logger.opt(exception=error).error(f"{asked.chat} 的「重写」出了意外")
+            text = f"{subject} 没有重写成：程序出了意外，详情在机器人的日志里。"
+        answer = Answer(text, privately=asked.chat != asked.here)
+        await deliver(asked.bot, asked.event, answer, character=self._nianlun.character)
+
+    async def _delete(self, asked: Asked) -> str:
+        chat_id = await self._nianlun.settled(asked.chat)
+        typed: tuple[str, ...] = asked.arguments.get("什么", ())
+        seqs: list[int] = []
+        numbers: list[int] = []
+        for one in typed:
+            if (seq := read_message(one)) is not None:
+                seqs.append(seq)
+            elif (number := read_activity(one)) is not None:
+                numbers.append(number)
+            else:
+                raise WrongUsage(f"不认识 {one_line(one)[:20]}：消息写成 #12，活动写成 &3。")
+        if not typed:
+            seqs = [await self._quoted(asked, chat_id)]
+        if len(typed) > _MOST_AT_ONCE:
+            raise WrongUsage(f"一次最多删 {_MOST_AT_ONCE} 个。")
+        deleted = await deleting.delete(chat_id, seqs, numbers, self._nianlun.clock.now())
+        self._nianlun.traces.soon()
+        self._nianlun.jobs.soon()
+        return deleted_view(**asdict(deleted))
+
+    async def _quoted(self, asked: Asked, chat_id: int) -> int:
+        if asked.quoted is None or asked.chat != asked.here:
+            raise WrongUsage("要删哪条？写上 #12 或 &3，或者引用那条消息。")
+        seq = await messages.seq_of(chat_id, asked.quoted)
+        if seq is None:
+            raise CorrectionError("引用的那条消息没有记下，或者早就收回了")
+        return seq
+
+    async def _tidy(self, asked: Asked) -> str:
+        return tidy_view(await self._nianlun.tidy(asked.chat))
+
+    async def _inspect(self, asked: Asked) -> str:
+        return inspection_view(await self._nianlun.inspect(asked.chat))

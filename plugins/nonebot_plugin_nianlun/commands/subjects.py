@@ -1,0 +1,54 @@
+"""What a correction or a question is about, as people type it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+import re
+
+from ..memory.calendar import Calendar
+from ..types import NoteKind
+from .periods import read_date
+
+_ACTIVITY = re.compile(r"[&＆]([0-9]{1,15})")
+_MESSAGE = re.compile(r"[#＃]([0-9]{1,15})")
+_FACT = re.compile(r"([^:：\s]+)\s*[:：]\s*(.+)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A note."""
+
+    kind: NoteKind
+    ref: str
+    """The period, or the number of an activity."""
+
+    def __str__(self) -> str:
+        return f"活动 &{self.ref}" if self.kind == "activity" else self.ref
+
+
+def read_activity(text: str) -> int | None:
+    """`&3` -> 3."""
+    found = _ACTIVITY.fullmatch(text.strip())
+    return None if found is None else int(found[1])
+
+
+def read_message(text: str) -> int | None:
+    """`#12` -> 12."""
+    found = _MESSAGE.fullmatch(text.strip())
+    return None if found is None else int(found[1])
+
+
+def read_subject(text: str, calendar: Calendar, now: datetime) -> Subject | None:
+    """A day, month or year in any of the ways dates are typed, or an activity; else None."""
+    if (number := read_activity(text)) is not None:
+        return Subject("activity", str(number))
+    if (period := read_date(text.strip(), calendar, now)) is not None:
+        return Subject(*period)
+    return None
+
+
+def read_fact(text: str) -> tuple[str, str] | None:
+    """`category:name` with either colon -> both as typed; None where there is no colon."""
+    found = _FACT.fullmatch(text.strip())
+    return None if found is None else (found[1], found[2].strip())

@@ -1,0 +1,56 @@
+"""Texts that a person wrote in place of the writer: how they are typed, and that they stay."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+import re
+
+from ..errors import NoteRejected
+from ..types import NoteKind, RollupTask
+from .keymarks import find_key_messages, key_mark, normalise_key_marks
+from .notes import check_note
+
+_B = r"[ \t\u3000]*+"
+_TYPED = re.compile(
+    rf"[（(]{_B}[#＃][0-9０-９]{{1,18}}(?:{_B}[,，、]?{_B}[#＃][0-9０-９]{{1,18}})*+{_B}[)）]"
+)
+_NUMBER = re.compile(r"[0-9０-９]+")
+_NAMED = 5
+
+
+def typed_key_marks(text: str) -> str:
+    """`text` with references as they are shown to people, `（#1 #3）`, in canonical form."""
+
+    def canonical(found: re.Match[str]) -> str:
+        return key_mark([int(number) for number in _NUMBER.findall(found[0])])
+
+    return normalise_key_marks(_TYPED.sub(canonical, text))
+
+
+def checked_edit(
+    kind: NoteKind, typed: str, citable: Collection[int], units: int | None = None
+) -> tuple[str, tuple[int, ...]]:
+    """What a person typed as it is stored, and the messages that it cites.
+
+    The writing rules hold for people too; `units` is the limit where it is not the kind's. Raises
+    NoteRejected with the first that is broken.
+    """
+    text = typed_key_marks(typed)
+    wrong = [f"#{number}" for number in find_key_messages(text) if number not in citable]
+    if wrong:
+        raise NoteRejected(
+            f"这里不能引用 {' '.join(wrong[:_NAMED])}：只能引用写成它的、没有收回的消息。"
+        )
+    return check_note(kind, text, citable, units)
+
+
+def edit_of(task: RollupTask) -> str:
+    """The words of a person that the task's new text must hold; empty where there are none."""
+    if task.rebuild or task.target is None or not task.target.edited:
+        return ""
+    return task.target.text.strip()
+
+
+def keeps_edit(task: RollupTask, text: str) -> bool:
+    """Whether a new text of the target holds all that a person wrote, as they wrote it."""
+    return edit_of(task) in text

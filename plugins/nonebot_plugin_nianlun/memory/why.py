@@ -1,0 +1,91 @@
+"""Why a note says what it says: its most telling sentences, each with what it was made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from ..types import Activity, Memory, Message, is_edited
+from .evidence import quoted_spans
+from .provenance import Held, Trace, sentences, trace
+
+MOST_SENTENCES = 5
+
+
+class Text(NamedTuple):
+    """One version of a note."""
+
+    text: str
+    writer: str
+    written_at: datetime
+
+
+class Edit(NamedTuple):
+    """That a person wrote a note."""
+
+    by: str
+    """Their user id."""
+    at: datetime
+    continued: bool
+    """Something was added to it since."""
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """What a note rests on."""
+
+    told: tuple[Trace, ...]
+    """At most `MOST_SENTENCES`, the most telling first."""
+    more: int
+    """Sentences that cite something beyond these."""
+    uncited: int
+    """Sentences that cite no message."""
+
+
+@dataclass(frozen=True, slots=True)
+class FactWhy:
+    """What a fact rests on."""
+
+    owner: str
+    """A user id, `me`, or empty for the chat."""
+    category: str
+    name: str
+    text: str
+    written_at: datetime
+    due: str | None
+    source: Message | None
+    """None where a program wrote it."""
+    journal: tuple[tuple[str, datetime], ...]
+    """What it said before, and since when, newest first; empty while it was removed."""
+
+
+def explain(held: Held, note: Memory | Activity) -> Why:
+    """Follow the sentences of a note down to messages. `held`: at least what it was made of."""
+    parts = sentences(note.text, note.key_messages)
+    traces = [trace(held, note, part) for part in parts if part.key_messages]
+    told = sorted(traces, key=_telling, reverse=True)[:MOST_SENTENCES]
+    return Why(tuple(told), len(traces) - len(told), len(parts) - len(traces))
+
+
+def _telling(found: Trace) -> tuple[bool, bool, int]:
+    """Those that lead all the way down come first, and of these the ones that quote somebody."""
+    text = found.sentence.text
+    return found.complete, bool(quoted_spans(text)), len(found.reached)
+
+
+def edit_of(now: Text, earlier: Sequence[Text]) -> Edit | None:
+    """Who wrote a note and when, if it was a person. `earlier`: its versions, oldest first.
+
+    What was added since by a writer stands in a version of the same person's that holds their
+    words.
+    """
+    if not is_edited(now.writer):
+        return None
+    first = now
+    for old in reversed(earlier):
+        if old.writer != now.writer or not old.text or old.text.strip() not in first.text:
+            break
+        first = old
+    return Edit(now.writer, first.written_at, first is not now)

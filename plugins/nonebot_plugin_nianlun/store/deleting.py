@@ -1,0 +1,103 @@
+"""Messages and activities that somebody who governs the chat removes.
+
+A message goes as one goes that its sender takes back: it is masked, and every note that was built
+on it is written anew from the rest. An activity goes alone: its messages stay, marked as not worth
+noting, so that nobody writes it again; and what was built on it is written anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from tortoise.expressions import F
+
+from ..types import is_edited
+from . import sql, traces, withdrawals
+from .database import transactional
+from .models import Activity as ActivityRow
+from .models import Exclusion
+from .models import Memory as MemoryRow
+from .models import Message as MessageRow
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """What was removed and what was not there, by short id and activity number."""
+
+    messages: tuple[int, ...]
+    activities: tuple[int, ...]
+    missing: tuple[str, ...]
+    """As `#12` or `&3`: there is none, or it was removed before."""
+    rewritten: int
+    """Of so many activities, days, months and years the text is gone until it is written anew."""
+    edited: tuple[str, ...]
+    """Those among them that a person had written: a period, or as `&3`."""
+
+
+@transactional
+async def delete(
+    chat_id: int, seqs: Sequence[int], numbers: Sequence[int], at: datetime
+) -> Deleted:
+    """Remove these messages and activities of a chat, all that are there or none."""
+    await sql.move_last_seqs({chat_id: 0})
+    before = await _standing(chat_id)
+    messages = [seq for seq in dict.fromkeys(seqs) if await _delete_message(chat_id, seq, at)]
+    activities = [n for n in dict.fromkeys(numbers) if await _delete_activity(chat_id, n)]
+    if activities:
+        await traces.owe(chat_id)
+    gone = before.keys() - (await _standing(chat_id)).keys() - {f"&{n}" for n in activities}
+    return Deleted(
+        messages=tuple(messages),
+        activities=tuple(activities),
+        missing=(
+            *(f"#{seq}" for seq in dict.fromkeys(seqs) if seq not in messages),
+            *(f"&{number}" for number in dict.fromkeys(numbers) if number not in activities),
+        ),
+        rewritten=len(gone),
+        edited=tuple(sorted(note for note in gone if is_edited(before[note]))),
+    )
+
+
+async def _standing(chat_id: int) -> dict[str, str]:
+    """The writer of each note of the chat that has a text, by period or as `&3`."""
+    told: dict[str, str] = {}
+    for row in await ActivityRow.filter(chat_id=chat_id).exclude(text="").only("number", "writer"):
+        told[f"&{row.number}"] = row.writer
+    for row in await MemoryRow.filter(chat_id=chat_id).exclude(text="").only("period", "writer"):
+        told[row.period] = row.writer
+    return told
+
+
+async def _delete_message(chat_id: int, seq: int, at: datetime) -> bool:
+    row = await MessageRow.get_or_none(chat_id=chat_id, seq=seq, withdrawn_at=None)
+    if row is None:
+        return False
+    await withdrawals.mask(chat_id, seq, at)
+    if row.message_id is not None:
+        # Reported once more under another key it is masked as it comes. As of its own time:
+        # platforms use ids again, and a later message of that id is another one.
+        await Exclusion.create(
+            chat_id=chat_id,
+            reason="withdrawn",
+            message_id=row.message_id,
+            user_id=row.user_id,
+            begins=row.time,
+            created_at=at,
+        )
+    return True
+
+
+async def _delete_activity(chat_id: int, number: int) -> bool:
+    query = ActivityRow.filter(chat_id=chat_id, number=number)
+    row = await query.first()
+    if row is None or not (row.text or row.stale):
+        return False
+    await withdrawals.blank_notes(chat_id, [row.id])
+    # With another version: whoever writes it or its day at this moment comes too late.
+    await query.update(stale=False, merged=True, version=F("version") + 1)
+    window = MessageRow.filter(chat_id=chat_id, activity_id=row.id)
+    await window.filter(withdrawn_at=None).update(activity_id=None, skipped="declined")
+    await window.update(activity_id=None, skipped="withdrawn")
+    return True

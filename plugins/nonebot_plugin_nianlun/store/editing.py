@@ -1,0 +1,183 @@
+"""Notes that people correct: what they write becomes the next version, and is theirs.
+
+Whatever was built on the note is owed anew from then on. What a person wrote is not overwritten;
+later sources are added to it, until somebody asks to have it written again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+import json
+
+from tortoise.expressions import Q
+
+from ..errors import CorrectionError
+from ..memory.diary import DIARY_UNITS
+from ..memory.edits import checked_edit, typed_key_marks
+from ..memory.keymarks import find_key_messages
+from ..types import MemoryKind, NoteKind
+from . import search, sql
+from .database import transactional
+from .keys import chunks
+from .models import Activity as ActivityRow
+from .models import Memory as MemoryRow
+from .models import Message as MessageRow
+from .models import NoteVersion
+from .notes import keep_version
+
+_LOWER: dict[str, str] = {"year": "month", "month": "day"}
+_LONGEST_NUMBER = 12
+"""Digits of a number that is told back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """What became of a note."""
+
+    version: int
+    text: str
+    before: str
+    """Who wrote the text that was replaced."""
+
+
+@transactional
+async def edit(
+    chat_id: int, kind: NoteKind, ref: str, typed: str, editor: str, now: datetime
+) -> Edited:
+    """Replace the text of a note by what `editor` (a QQ number) typed.
+
+    `ref` is a period, or the number of an activity. Raises CorrectionError when there is nothing to
+    be edited, and NoteRejected when the text breaks a writing rule or cites what the note may
+    not cite.
+    """
+    await sql.move_last_seqs({chat_id: 0})
+    row = await _standing(chat_id, kind, ref)
+    typed_keys = find_key_messages(typed_key_marks(typed))
+    units = DIARY_UNITS if isinstance(row, ActivityRow) and row.from_seq is None else None
+    text, keys = checked_edit(kind, typed, await _citable(row, typed_keys), units)
+    if text == row.text:
+        raise CorrectionError(f"{_called(row)} 现在就是这样写的，没有改动")
+    return await _replace(row, text, keys, editor, now)
+
+
+@transactional
+async def restore(
+    chat_id: int, kind: NoteKind, ref: str, version: int, editor: str, now: datetime
+) -> Edited:
+    """Make an earlier version the next one; from then on it is `editor`'s text.
+
+    What was merged since that version is merged into it again. Raises CorrectionError.
+    """
+    await sql.move_last_seqs({chat_id: 0})
+    row = await _standing(chat_id, kind, ref)
+    if version == row.version:
+        raise CorrectionError(f"{_called(row)} 现在就是第 {version} 版")
+    old = None
+    if 0 < version < row.version:  # what is typed may be more than a database can count
+        old = await NoteVersion.get_or_none(chat_id=chat_id, kind=kind, ref=ref, version=version)
+    if old is None:
+        named = str(version)[:_LONGEST_NUMBER]
+        raise CorrectionError(f"{_called(row)} 没有第 {named} 版，现在是第 {row.version} 版")
+    if old.blanked or not old.text:
+        raise CorrectionError(f"{_called(row)} 的第 {version} 版里有收回的话，已经清空，不能还原")
+    if isinstance(row, MemoryRow):
+        row.sources = await _sources_again(row, json.loads(old.sources))
+    return await _replace(row, old.text, json.loads(old.key_messages), editor, now)
+
+
+async def _standing(chat_id: int, kind: NoteKind, ref: str) -> ActivityRow | MemoryRow:
+    row: ActivityRow | MemoryRow | None
+    if kind == "activity":
+        row = await ActivityRow.get_or_none(chat_id=chat_id, number=int(ref))
+    else:
+        row = await MemoryRow.get_or_none(chat_id=chat_id, kind=kind, period=ref)
+    if row is None:
+        missing = f"没有活动 &{ref}" if kind == "activity" else f"{ref} 还没有写成记忆"
+        raise CorrectionError(missing)
+    if not row.text:
+        stale = "里面有话收回了，正等着重写，写好了再来" if row.stale else "已经删掉了"
+        raise CorrectionError(f"{_called(row)} {stale}")
+    return row
+
+
+def _called(row: ActivityRow | MemoryRow) -> str:
+    return row.period if isinstance(row, MemoryRow) else f"活动 &{row.number}"
+
+
+async def _replace(
+    row: ActivityRow | MemoryRow, text: str, keys: Sequence[int], editor: str, now: datetime
+) -> Edited:
+    stored = type(row).filter(id=row.id)
+    earlier = await stored.get()
+    await keep_version(earlier)
+    changes = {
+        "text": text,
+        "key_messages": json.dumps(list(keys)),
+        "version": earlier.version + 1,
+        "writer": editor,
+        "written_at": now,
+        "usage": None,
+        "merged": False,
+        "stale": False,
+    }
+    if isinstance(row, MemoryRow):
+        await stored.update(**changes, sources=row.sources)
+        await search.add(row.chat_id, _kind(row), [row.id])
+    else:
+        if row.from_seq is None:
+            changes["key_messages"] = row.key_messages  # it goes when one of these is taken back
+        await stored.update(**changes)
+        await search.add(row.chat_id, "activity", [row.number])
+    return Edited(earlier.version + 1, text, earlier.writer)
+
+
+def _kind(row: MemoryRow) -> MemoryKind:
+    kinds: dict[str, MemoryKind] = {"day": "day", "month": "month", "year": "year"}
+    return kinds[row.kind]
+
+
+async def _sources_again(row: MemoryRow, old: Sequence[str]) -> str:
+    """The sources of an earlier text, as far as they are there; what came later is owed again."""
+    now: list[str] = json.loads(row.sources)
+    kept = [ref for ref in old if ref in now]
+    later = [ref for ref in now if ref not in old]
+    for part in chunks(later):
+        if row.kind == "day":
+            source = ActivityRow.filter(chat_id=row.chat_id, number__in=list(map(int, part)))
+            await source.exclude(text="").update(merged=False)
+        else:
+            lower = {"kind": _LOWER[row.kind], "period__in": list(part)}
+            await MemoryRow.filter(chat_id=row.chat_id, **lower).update(merged=False)
+    return json.dumps(kept)
+
+
+async def _citable(row: ActivityRow | MemoryRow, keys: Sequence[int]) -> set[int]:
+    """Those of the messages that stand and that the note was, layer by layer, written from."""
+    said: dict[int, int | None] = {}
+    for part in chunks(keys):
+        standing = MessageRow.filter(chat_id=row.chat_id, seq__in=part, withdrawn_at=None)
+        said |= {message.seq: message.activity_id for message in await standing}
+    if isinstance(row, ActivityRow):
+        return _of_activity(row, said)
+    windows = Q(id__in=list(set(said.values()) - {None})) | Q(from_seq=None)
+    activities = ActivityRow.filter(windows, chat_id=row.chat_id, date__startswith=row.period)
+    numbers = await _activities_of(row)
+    found = [_of_activity(each, said) for each in await activities if each.number in numbers]
+    return {seq for seqs in found for seq in seqs}
+
+
+def _of_activity(activity: ActivityRow, said: Mapping[int, int | None]) -> set[int]:
+    seen = json.loads(activity.key_messages)
+    return {seq for seq, window in said.items() if window == activity.id or seq in seen}
+
+
+async def _activities_of(row: MemoryRow) -> set[int]:
+    """Numbers of the activities that a memory was, layer by layer, written from."""
+    kind, refs = row.kind, json.loads(row.sources)
+    while kind != "day":
+        kind = _LOWER[kind]
+        lower = MemoryRow.filter(chat_id=row.chat_id, kind=kind, period__in=refs)
+        refs = [ref for below in await lower for ref in json.loads(below.sources)]
+    return {int(ref) for ref in refs}

@@ -1,0 +1,428 @@
+"""Questions and corrections, from the command to what is stored."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, cast
+from unittest.mock import patch
+
+from nonebot import get_driver
+from nonebot.adapters.onebot.v11 import Bot, Message, MessageSegment
+import pytest
+
+from plugins.nonebot_plugin_nianlun.capture.readable import readable
+from plugins.nonebot_plugin_nianlun.commands import correcting
+from plugins.nonebot_plugin_nianlun.commands.answering import Answering
+from plugins.nonebot_plugin_nianlun.commands.correcting import Correcting
+from plugins.nonebot_plugin_nianlun.commands.desk import Desk
+from plugins.nonebot_plugin_nianlun.commands.questioning import Questioning
+from plugins.nonebot_plugin_nianlun.config import Config, Settings
+from plugins.nonebot_plugin_nianlun.lifecycle import Nianlun
+from plugins.nonebot_plugin_nianlun.memory.invariants import Inspection
+from plugins.nonebot_plugin_nianlun.store import chats, facts, memories, recording
+from plugins.nonebot_plugin_nianlun.types import ChatKey, Incoming, Withdrawal
+from tests.bot.test_commands import event_of
+from tests.support.scripted_writer import ScriptedWriter, SetClock
+
+GROUP = ChatKey("10001", "group", "123")
+SELF, SHE, HE, ADMIN, BOSS = 10001, 20002, 20003, 20004, 30003
+MORNING = datetime(2026, 11, 28, 1, 0, tzinfo=UTC)
+NOW = datetime(2026, 11, 29, 17, 30, tzinfo=UTC)
+DAY = "2026-11-28"
+SECRET = "芝麻开门"
+NAMES = {SHE: "小鹿", HE: "阿澈", ADMIN: "老王", BOSS: "主人"}
+
+
+@dataclass
+class FakeBot:
+    """Takes what is sent."""
+
+    self_id: str = str(SELF)
+    sent: asyncio.Queue[str] = field(default_factory=asyncio.Queue)
+
+    async def send(self, event: object, message: Any, **where: Any) -> None:
+        self.sent.put_nowait(str(message))
+
+
+class Group:
+    """A group with its bot, whose first day is noted by a scripted writer."""
+
+    def __init__(self, nianlun: Nianlun) -> None:
+        self.nianlun = nianlun
+        self.bot = FakeBot()
+        commands = [*Questioning(nianlun).commands(), *Correcting(nianlun).commands()]
+        self.answering = Answering(Desk(nianlun), commands, {"/"})
+        self.number = 100
+
+    async def says(
+        self,
+        text: str,
+        by: int = ADMIN,
+        *,
+        role: str = "",
+        kind: str = "group",
+        quoting: int | None = None,
+    ) -> str:
+        """The answer to a command."""
+        self.number += 1
+        message = Message(MessageSegment.text(f"/记忆 {text}"))
+        if quoting is not None:
+            message = MessageSegment.reply(quoting) + message
+        event = event_of(
+            message,
+            kind=kind,
+            role=role or ("admin" if by == ADMIN else "member"),
+            user_id=by,
+            message_id=self.number,
+        )
+        event.sender.nickname = NAMES[by]
+        self.nianlun.on_event(cast(Bot, self.bot), event)
+        answer = await self.answering.answer(cast(Bot, self.bot), event)
+        assert answer is not None
+        return f"{answer.title}\n{answer.text}".strip()
+
+    async def row(self) -> int:
+        found = await chats.find(GROUP)
+        assert found is not None
+        return found
+
+    async def day(self) -> tuple[str, str, int] | None:
+        found = await memories.memory(await self.row(), "day", DAY)
+        return None if found is None else (found.text, found.writer, found.version)
+
+    async def sound(self) -> None:
+        found = await self.nianlun.inspect(GROUP)
+        assert (found.findings, found.found) == ((), 0)
+
+
+@pytest.fixture
+def writer() -> ScriptedWriter:
+    return ScriptedWriter()
+
+
+@pytest.fixture
+async def group(tmp_path: Path, writer: ScriptedWriter) -> AsyncIterator[Group]:
+    settings = get_driver().config.model_copy(update={"superusers": {str(BOSS)}})
+    nianlun = Nianlun(Config(nianlun=Settings()), tmp_path, settings, SetClock(NOW))
+    nianlun.jobs._new_writer = lambda: writer
+    await nianlun.open()
+    nianlun.recorder.start()
+    try:
+        lines = [
+            Incoming(
+                GROUP,
+                MORNING + timedelta(minutes=number),
+                str(SHE if number % 2 else HE),
+                NAMES[SHE if number % 2 else HE],
+                [{"type": "text", "data": {"text": text}}],
+                "event",
+                message_id=str(number),
+            )
+            for number, text in enumerate(["早", "去爬山吗", f"口令是{SECRET}", "好", "几点"], 1)
+        ]
+        await recording.record(lines, readable, "小忆", NOW)
+        await nianlun.tidy(GROUP)
+        yield Group(nianlun)
+    finally:
+        await nianlun.close()
+
+
+async def test_an_edit_and_its_way_back(group: Group) -> None:
+    before = await group.day()
+    assert before is not None
+    told = await group.says(f'改 {DAY} 小鹿说  "去爬山"，\n阿澈答应了。（#2）')
+    assert told.startswith("改好了：2026-11-28 现在是第 2 版，第 1 版（模型）留着。")
+    assert f"/记忆 还原 {DAY} 1" in told
+    text = '小鹿说  "去爬山"，\n阿澈答应了。（关键消息：[2]）'
+    assert await group.day() == (text, str(ADMIN), 2)
+    told = await group.says("还原 昨天 1", BOSS)
+    assert "第 1 版还原成了第 3 版" in told
+    assert await group.day() == (before[0], str(BOSS), 3)
+    await group.nianlun.tidy(GROUP)
+    await group.sound()
+
+
+IMPOSSIBLE = [
+    ("改 " + DAY + " " + "字" * 501, "正文有 501 字，上限是 500 字"),
+    ("改 &1 " + "字" * 101, "正文有 101 字，上限是 100 字"),
+    ("改 2026-01-05 我改了。", "没有做成：2026-01-05 还没有写成记忆"),
+    ("改 某天 我改了。", "没有 某天 这个日期或活动"),
+    (f"改 {DAY}", "没看懂这条指令，可以这样写"),
+    (f"改 {DAY} 好。（#99）", "这里不能引用 #99"),
+    (f"改 {DAY} # 标题", "Markdown 标题"),
+    (f"还原 {DAY} 7", "没有第 7 版，现在是第 1 版"),
+    (f"还原 {DAY} 一", "没看懂这条指令，可以这样写"),
+    ("还原 &99 1", "没有活动 &99"),
+    ("重写 2026-01-05", "还没有写成记忆"),
+    ("重写 &99", "没有活动 &99"),
+    ("删 12", "消息写成 #12，活动写成 &3"),
+    ("删", "写上 #12 或 &3，或者引用那条消息"),
+    ("删 #99 &99", "没有 #99 &99，或者早就删掉了"),
+    ("为什么 2026-01-05", "还没有写成记忆"),
+    ("为什么 &99", "没有活动 &99"),
+    ("为什么 天上有云", "写日期、&3 或 分类:名"),
+    ("为什么 event:没有", "没有 event:没有 这个词条"),
+    ("记住 咖啡 只喝美式", "请写成 分类:名"),
+    ("记住 喜好:咖啡 只喝美式", "preferences（喜好）"),
+    ("记住 preferences:咖啡 " + "字" * 301, "内容有 301 字，要有 1 到 300 字"),
+    ("忘掉 preferences:咖啡", "没有这一条"),
+]
+"""What somebody types, and a part of what it is answered with."""
+
+
+async def test_what_cannot_be_done_is_told_and_changes_nothing(group: Group) -> None:
+    before = await group.day()
+    for typed, told in IMPOSSIBLE:
+        assert told in await group.says(typed), typed
+        assert await group.day() == before, typed
+    await group.sound()
+
+
+async def test_why_a_day_says_what_it_says(group: Group) -> None:
+    await group.says(f"改 {DAY} 小鹿说「去爬山吗」。（#2）阿澈又说了口令。（#3）大家都很开心。")
+    told = await group.says(f"为什么 {DAY}", SHE)
+    lines = told.splitlines()
+    assert lines[0] == f"为什么这样记：{DAY}"
+    assert "第 2 版 · 20004 改写" in lines[1]
+    assert lines[2].startswith("这篇由 老王（20004）改写于 2026-11-30 01:30")
+    assert lines[3] == "写自 1 条活动：&1"
+    assert "1 句没有引用消息" in lines[-1]
+    await group.says("改 &1 小鹿说「去爬山吗」，（#2）阿澈说了口令。（#3）")
+    told = await group.says(f"为什么 {DAY}", SHE)
+    assert "1. 小鹿说「去爬山吗」。" in told
+    assert "  &1（老王 改写） 小鹿说「去爬山吗」" in told
+    assert "    #2 2026-11-28 09:02 阿澈：「去爬山吗」" in told
+    assert f"    #3 2026-11-28 09:03 小鹿：「口令是{SECRET}」" in told
+
+
+async def test_why_an_activity_shows_its_lines_and_no_words_that_are_gone(group: Group) -> None:
+    notice = Withdrawal(GROUP, "3", None, NOW)
+    await recording.record([notice], readable, "小忆", NOW)
+    assert "正等着重写" in await group.says("为什么 &1")
+    await group.nianlun.tidy(GROUP)
+    told = await group.says("为什么 &1", SHE)
+    assert "#3 2026-11-28 09:03 [已经收回]" in told
+    assert "#4 2026-11-28 09:04 阿澈：「好」" in told
+    assert SECRET not in told
+    await group.nianlun.forget(GROUP, str(SHE), NOW)
+    await group.nianlun.tidy(GROUP)
+    told = await group.says("为什么 &1", HE)
+    assert "#1 2026-11-28 09:01 [已经忘记]" in told
+    assert "小鹿" not in told
+
+
+async def test_an_edited_text_stays_when_the_day_is_told_more(
+    group: Group, writer: ScriptedWriter
+) -> None:
+    await group.says(f"改 {DAY} 人写的一句。")
+    writer.shorten = lambda text: "模型写的别的"
+    late = Incoming(
+        GROUP,
+        MORNING + timedelta(hours=5),
+        str(SHE),
+        "小鹿",
+        [{"type": "text", "data": {"text": "迟到的话"}}],
+        "event",
+        message_id="50",
+    )
+    await recording.record([late], readable, "小忆", NOW)
+    await group.nianlun.tidy(GROUP)
+    text, by, _ = await group.day() or ("", "", 0)
+    assert text.startswith("人写的一句。")
+    assert by == str(ADMIN)
+    told = await group.says(f"为什么 {DAY}")
+    assert "改写于 2026-11-30 01:30，后来又接着写了新的事" in told
+    await group.sound()
+
+
+async def test_a_rewriting_answers_at_once_when_it_is_quick(group: Group) -> None:
+    await group.says(f"改 {DAY} 人写的一句。")
+    told = await group.says(f"重写 {DAY}")
+    assert told.startswith(f"{DAY} 由模型照全部来源重写好了，原来的那一版留着。")
+    text, by, version = await group.day() or ("", "", 0)
+    assert ("去爬山吗" in text, by, version) == (True, "model", 3)
+    told = await group.says("重写 &1")
+    assert told.startswith("活动 &1 由模型照全部来源重写好了")
+    await group.nianlun.tidy(GROUP)
+    await group.sound()
+
+
+async def test_a_long_rewriting_is_answered_when_it_is_done(
+    group: Group, writer: ScriptedWriter
+) -> None:
+    go_on = asyncio.Event()
+
+    async def wait() -> None:
+        await go_on.wait()
+
+    writer.while_rolling_up = wait
+    with patch.object(correcting, "PATIENCE", 0.01):
+        assert "正在重写" in await group.says(f"重写 {DAY}")
+    assert group.bot.sent.empty()
+    go_on.set()
+    told = await group.bot.sent.get()
+    assert told.startswith(f"{DAY} 由模型照全部来源重写好了")
+
+
+async def test_a_rewriting_that_fails_leaves_the_text(group: Group, writer: ScriptedWriter) -> None:
+    before = await group.day()
+    writer.broken = True
+    assert await group.says(f"重写 {DAY}") == "没有做成：模型没有回应"
+    with patch.object(correcting, "PATIENCE", 0.0):
+        await group.says(f"重写 {DAY}")
+    assert await group.bot.sent.get() == f"{DAY} 没有重写成：模型没有回应"
+    assert await group.day() == before
+
+
+async def test_the_end_of_the_product_ends_a_rewriting(
+    group: Group, writer: ScriptedWriter
+) -> None:
+    started = asyncio.Event()
+
+    async def wait() -> None:
+        started.set()
+        await asyncio.Event().wait()
+
+    writer.while_rolling_up = wait
+    task = group.nianlun.jobs.rewriting(await group.row(), GROUP, ("day", DAY))
+    await started.wait()
+    await group.nianlun.jobs.stop()
+    assert task.cancelled()
+
+
+async def test_what_is_deleted_is_gone_at_once(group: Group) -> None:
+    told = await group.says("删 #3 #99")
+    assert told.splitlines() == [
+        "删掉了消息 #3：原话已经清空，再传来或导入也不会回来。",
+        "用到它们的 2 篇记忆清空了，会按剩下的重写。",
+        "没有 #99，或者早就删掉了。",
+    ]
+    await group.nianlun.tidy(GROUP)
+    text, _, _ = await group.day() or ("", "", 0)
+    assert SECRET not in text
+    assert "去爬山吗" in text
+    assert await group.says("核对") == "没有问题：7 条消息、1 条活动、1 篇记忆都对得上。"
+
+
+async def test_the_quoted_message_is_deleted(group: Group) -> None:
+    assert "删掉了消息 #3" in await group.says("删", quoting=3)
+    assert "没有记下，或者早就收回了" in await group.says("删", quoting=3)
+    await group.sound()
+
+
+async def test_a_deleted_activity_stays_away(group: Group, writer: ScriptedWriter) -> None:
+    assert "删掉了活动 &1：不会再从那些话写出来" in await group.says("删 &1")
+    calls = writer.calls
+    assert await group.says("整理") == "没有欠着的，都写好了。"
+    assert writer.calls == calls
+    assert await group.day() is None
+    assert "已经删掉了" in await group.says("为什么 &1")
+    assert "已经删掉了" in await group.says("改 &1 又来了。")
+    await group.sound()
+
+
+async def test_a_fact_is_whose_it_is_said_by(group: Group) -> None:
+    told = await group.says("记住 preferences:咖啡 只喝  美式，见 [[event:爬山]]", SHE)
+    assert told.splitlines() == [
+        "记住了，你的 preferences:咖啡：只喝 美式，见 [[event:爬山]]",
+        "这些链接现在找不到对应的词条：event:爬山",
+    ]
+    assert (await group.says("记住 preferences：咖啡 只喝拿铁", SHE)).startswith("改好了")
+    assert (await group.says("记住 preferences:咖啡 只喝拿铁", SHE)).startswith("本来就是")
+    await group.says("记住 preferences:咖啡 不喝", HE)
+    found = {row.owner: row for row in await facts.listed(await group.row())}
+    assert {owner: row.text for owner, row in found.items()} == {
+        str(SHE): "只喝拿铁",
+        str(HE): "不喝",
+    }
+    told = await group.says("为什么 preferences:咖啡", SHE)
+    assert "小鹿的 preferences:咖啡：只喝拿铁" in told
+    assert "小鹿：「/记忆 记住 preferences：咖啡 只喝拿铁」" in told
+    assert "只喝 美式" in told
+    assert "不喝" not in told  # others' facts are for those who govern
+    assert "不喝" in await group.says("为什么 preferences:咖啡")
+    await group.sound()
+
+
+async def test_a_promise_has_its_day_and_a_secret_is_not_kept(group: Group) -> None:
+    told = await group.says("记住 promise:交稿 我周五前交稿，密码是hunter2233", SHE)
+    assert "到期：2026-12-04" in told
+    assert "没有记下" in told
+    [row] = await facts.listed(await group.row())
+    assert (row.due, "hunter2233" in row.text) == ("2026-12-04", False)
+
+
+async def test_a_fact_of_the_chat_wants_somebody_who_governs(group: Group) -> None:
+    refused = await group.says("记住 --群 knowledge:群规 不许发广告", SHE)
+    assert "只有群主、管理员和机器人的主人可以" in refused
+    told = await group.says("记住 --群 knowledge:群规 不许 发广告")
+    assert told == "记住了，这个会话的 knowledge:群规：不许 发广告"
+    [row] = await facts.listed(await group.row())
+    assert (row.owner, row.text) == ("", "不许 发广告")
+    assert "你没有这一条" in await group.says("忘掉 knowledge:群规", SHE)
+    assert "拿掉了这个会话的 knowledge:群规" in await group.says("忘掉 knowledge:群规 群")
+    assert await facts.listed(await group.row()) == []
+
+
+async def test_everybody_takes_away_their_own_and_admins_anybodys(group: Group) -> None:
+    for by in (SHE, HE):
+        await group.says("记住 preferences:冰 咖啡 要多加", by)
+        await group.says("记住 preferences:茶 都行", by)
+    row = await group.row()
+    assert "你没有这一条" in await group.says("忘掉 preferences:茶 阿澈", SHE)
+    assert await group.says("忘掉 preferences:茶", SHE) == (
+        "拿掉了你的 preferences:茶，它以前的写法也清掉了。"
+    )
+    assert "拿掉了阿澈的 preferences:茶" in await group.says("忘掉 preferences:茶")
+    told = await group.says("忘掉 preferences:冰")
+    assert "有几个人都有 preferences:冰" in told
+    assert "小鹿（20002）" in told
+    assert "阿澈（20003）" in told
+    assert "拿掉了小鹿的" in await group.says("忘掉 preferences:冰 @20002")
+    assert [fact.owner for fact in await facts.listed(row)] == [str(HE)]
+    assert "没有叫 没这个人 的人" in await group.says("忘掉 preferences:冰 没这个人")
+    await group.sound()
+
+
+async def test_members_correct_nothing(group: Group) -> None:
+    before = await group.day()
+    for typed in (f"改 {DAY} 我改了。", f"还原 {DAY} 1", f"重写 {DAY}", "删 #1", "整理", "核对"):
+        told = await group.says(typed, SHE)
+        assert told == "只有群主、管理员和机器人的主人可以用这条指令。"
+    assert await group.day() == before
+
+
+async def test_numbers_of_another_chat_lead_nowhere(group: Group) -> None:
+    for typed in ("为什么 &1", f"为什么 {DAY}", "改 &1 我改了。", f"还原 {DAY} 1", "删 #3 &1"):
+        told = await group.says(typed, SHE, kind="private")
+        assert "没有" in told
+        assert SECRET not in told
+    assert await group.day() is not None
+    found: Inspection = await group.nianlun.inspect(GROUP)
+    assert found.found == 0
+
+
+HOSTILE = [
+    "改 今天 \u202e\u2028\x00（#1",
+    "为什么 " + "&" * 5000,
+    "为什么 &999999999999999",
+    "为什么 \ud83d\ude00:{0}%s[[a:b]]",
+    "记住 a:" + "名" * 5000 + " x",
+    "记住 a:b [[a:b]]" * 50,
+    "忘掉 a:b [CQ:at,qq=all]",
+    "删 " + "#1 " * 51,
+    "还原 今天 99999999999999999999999999",
+]
+
+
+async def test_hostile_words_are_answered(group: Group) -> None:
+    for typed in HOSTILE:
+        told = await group.says(typed)
+        assert told, typed
+        assert "程序出了意外" not in told, typed
+        assert len(told) < 2000, typed
+    await group.sound()

@@ -1,0 +1,103 @@
+"""What people write in place of a writer: as it is typed, and that it stays."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from hypothesis import given
+from hypothesis import strategies as st
+import pytest
+
+from plugins.nonebot_plugin_nianlun.errors import NoteRejected
+from plugins.nonebot_plugin_nianlun.memory.asking import rollup_request
+from plugins.nonebot_plugin_nianlun.memory.edits import (
+    checked_edit,
+    edit_of,
+    keeps_edit,
+    typed_key_marks,
+)
+from plugins.nonebot_plugin_nianlun.memory.keymarks import show_key_marks
+from plugins.nonebot_plugin_nianlun.memory.submissions import TooLong, read_memories
+from plugins.nonebot_plugin_nianlun.types import Activity, Memory, RollupTask
+
+AT = datetime(2026, 11, 29, 4, 0, tzinfo=UTC)
+EDIT = "小鹿不爱吃草莓。（关键消息：[1]）"
+SOURCE = Activity(2, "2026-11-29", "他们约了周末。", (7,), "window", AT, "model", AT)
+TARGET = Memory("day", "2026-11-29", EDIT, (1,), ("1",), 3, "20002", AT)
+TASK = RollupTask("day", "2026-11-29", (SOURCE,), TARGET, rebuild=False, closes=True)
+
+
+def answer(text: str) -> dict[str, object]:
+    action = {"action": "update_memory", "task_id": 1, "kind": "day", "date": "2026-11-29"}
+    return {"actions": [{**action, "memory": text}]}
+
+
+def test_references_are_typed_as_they_are_shown() -> None:
+    assert typed_key_marks("爬山。（#12 #15）") == "爬山。（关键消息：[12,15]）"
+    assert typed_key_marks("爬山。（#12、＃15）") == "爬山。（关键消息：[12,15]）"
+    assert typed_key_marks("爬山(关键消息：[3])") == "爬山（关键消息：[3]）"
+    assert typed_key_marks("第（一）条 #12") == "第（一）条 #12"
+
+
+@given(st.lists(st.integers(1, 10**15), min_size=1, max_size=10, unique=True))
+def test_what_is_shown_and_typed_again_is_the_same(ids: list[int]) -> None:
+    stored = f"一句。（关键消息：[{','.join(map(str, ids))}]）"
+    assert typed_key_marks(show_key_marks(stored)) == stored
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_accepted_or_refused_in_a_sentence(text: str) -> None:
+    try:
+        clean, keys = checked_edit("day", text, {1, 2})
+    except NoteRejected as error:
+        told = str(error)
+    else:
+        told = ""
+        assert set(keys) <= {1, 2}
+        assert checked_edit("day", clean, {1, 2}) == (clean, keys)
+    assert not told or told.endswith("。")
+
+
+def test_a_text_that_is_too_long_is_told_by_how_much() -> None:
+    with pytest.raises(NoteRejected, match=r"正文有 501 字，上限是 500 字"):
+        checked_edit("day", "字" * 501, ())
+    assert checked_edit("day", "字" * 500, ()) == ("字" * 500, ())
+
+
+def test_only_messages_that_it_may_cite() -> None:
+    with pytest.raises(NoteRejected, match=r"#9"):
+        checked_edit("day", "爬山。（#1 #9）", {1})
+    assert checked_edit("day", "爬山。（#1）", {1}) == ("爬山。（关键消息：[1]）", (1,))
+
+
+def test_a_model_has_to_keep_what_a_person_wrote() -> None:
+    kept = EDIT + "他们约了周末。（关键消息：[7]）"
+    [note] = read_memories(answer(kept), [TASK])
+    assert (note.text, note.key_messages) == (kept, (1, 7))
+    for lost in ("小鹿爱吃草莓，他们约了周末。", "小鹿不爱吃草莓，他们约了周末。（关键消息：[1]）"):
+        with pytest.raises(NoteRejected, match="人改定的"):
+            read_memories(answer(lost), [TASK])
+    [anew] = read_memories(answer("他们约了周末。"), [replace(TASK, rebuild=True)])
+    assert anew.text == "他们约了周末。"
+
+
+def test_a_cut_never_takes_a_persons_words() -> None:
+    words = "字" * 400 + "。" + "字" * 99  # a cut prefers the end of a sentence
+    task = replace(TASK, target=replace(TARGET, text=words, key_messages=()))
+    with pytest.raises(TooLong) as caught:
+        read_memories(answer(words + "又添了几句。"), [task])
+    [note] = caught.value.shortened
+    assert note.text == words
+
+
+def test_the_model_is_told_which_texts_stay() -> None:
+    assert "2026-11-29 的 target.memory 是人改定的" in rollup_request([TASK])
+    assert "人改定的" not in rollup_request([replace(TASK, rebuild=True)])
+    assert "人改定的" not in rollup_request([replace(TASK, target=replace(TARGET, writer="model"))])
+
+
+def test_what_nobody_edited_need_not_stay() -> None:
+    for task in (replace(TASK, target=None), replace(TASK, rebuild=True)):
+        assert edit_of(task) == ""
+        assert keeps_edit(task, "")

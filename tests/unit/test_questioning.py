@@ -1,0 +1,198 @@
+"""Why something is remembered: chosen, walked and shown."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plugins.nonebot_plugin_nianlun.commands.questioning_views import (
+    Showing,
+    activity_why,
+    fact_why,
+    memory_why,
+)
+from plugins.nonebot_plugin_nianlun.commands.subjects import (
+    Subject,
+    read_fact,
+    read_message,
+    read_subject,
+)
+from plugins.nonebot_plugin_nianlun.memory.calendar import Calendar
+from plugins.nonebot_plugin_nianlun.memory.keymarks import key_mark
+from plugins.nonebot_plugin_nianlun.memory.provenance import Held
+from plugins.nonebot_plugin_nianlun.memory.why import (
+    MOST_SENTENCES,
+    Edit,
+    FactWhy,
+    Text,
+    edit_of,
+    explain,
+)
+from plugins.nonebot_plugin_nianlun.types import Activity, Memory, Message, NoteKind
+
+AT = datetime(2026, 11, 29, 4, 0, tzinfo=UTC)
+CALENDAR = Calendar(ZoneInfo("Asia/Shanghai"), time(4))
+SHOWING = Showing(CALENDAR, {"20001": "小鹿", "20002": "阿澈"}, {})
+SECRET = "芝麻开门"
+LONGEST_ANSWER = 5_000
+
+
+def message(
+    seq: int, text: str = "去爬山吗", *, name: str = "小鹿", by: str = "20001", gone: bool = False
+) -> Message:
+    return Message(seq, AT + timedelta(minutes=seq), by, name, text, withdrawn=gone)
+
+
+def activity(number: int, *seqs: int, text: str = "") -> Activity:
+    return Activity(
+        number=number,
+        date="2026-11-29",
+        text=text or f"第{number}段。{key_mark(seqs)}",
+        key_messages=seqs,
+        origin="window",
+        time=AT,
+        writer="model",
+        written_at=AT,
+        ranges=tuple((seq, seq) for seq in seqs),
+    )
+
+
+def day(text: str, *seqs: int, sources: tuple[str, ...] = ("1",)) -> Memory:
+    return Memory("day", "2026-11-29", text, seqs, sources, 2, "model", AT)
+
+
+def test_all_the_way_down() -> None:
+    note = day("小鹿说「去爬山吗」。（关键消息：[1]）他们很开心。", 1)
+    noted = activity(1, 1, text=f"小鹿说「去爬山吗」。{key_mark([1])}")
+    held = Held({("day", "2026-11-29"): note}, {1: noted}, {1: message(1)})
+    assert memory_why(note, explain(held, note), SHOWING).splitlines() == [
+        "第 2 版 · 模型 · 2026-11-29 12:00",
+        "写自 1 条活动：&1",
+        "",
+        "1. 小鹿说「去爬山吗」。",
+        "  &1 小鹿说「去爬山吗」。",
+        "    #1 2026-11-29 12:01 小鹿：「去爬山吗」",
+        "",
+        "1 句没有引用消息。",
+    ]
+
+
+def test_a_year_leads_through_month_and_day() -> None:
+    mark = key_mark([1])
+    year = Memory("year", "2026", f"这年爬山。{mark}", (1,), ("2026-11",), 1, "model", AT)
+    month = Memory("month", "2026-11", f"这月爬山。{mark}", (1,), ("2026-11-29",), 1, "20002", AT)
+    note = day(f"这天爬山。{mark}", 1)
+    held = Held(
+        {("year", "2026"): year, ("month", "2026-11"): month, ("day", "2026-11-29"): note},
+        {1: activity(1, 1)},
+        {1: message(1)},
+    )
+    edits: dict[tuple[NoteKind, str], Edit] = {
+        ("month", "2026-11"): Edit("20002", AT, continued=False)
+    }
+    told = memory_why(year, explain(held, year), replace(SHOWING, edits=edits)).splitlines()
+    assert told[3:] == [
+        "1. 这年爬山。",
+        "  2026-11（阿澈 改写） 这月爬山。",
+        "    2026-11-29 这天爬山。",
+        "      &1 第1段。",
+        "        #1 2026-11-29 12:01 小鹿：「去爬山吗」",
+        "",
+        "每一句都列在这里了。",
+    ]
+
+
+def test_the_most_telling_come_first_and_the_rest_is_counted() -> None:
+    sentences = [f"第{n}句。{key_mark([n])}" for n in range(1, 10)]
+    sentences[7] = f"小鹿说「去爬山吗」。{key_mark([8])}"
+    note = day("".join(sentences), *range(1, 10), sources=("1", "2"))
+    held = Held(
+        {("day", "2026-11-29"): note},
+        {1: activity(1, 1, 2, 3, 4), 2: activity(2, 5, 6, 7, 8)},
+        {n: message(n) for n in range(1, 9)},
+    )
+    why = explain(held, note)
+    assert [found.sentence.key_messages for found in why.told[:2]] == [(8,), (1,)]
+    assert (len(why.told), why.more, why.uncited) == (MOST_SENTENCES, 4, 0)
+    assert "另有 4 句有出处，没有列出" in memory_why(note, why, SHOWING)
+
+
+def test_what_is_gone_is_shown_as_such() -> None:
+    note = activity(1, 1)
+    window = [
+        message(1),
+        message(2, SECRET, gone=True),
+        message(3, SECRET, gone=True, name=""),
+    ]
+    held = Held({}, {1: note}, {1: window[0]})
+    told = activity_why(note, explain(held, note), window, SHOWING)
+    assert "#2 2026-11-29 12:02 [已经收回]" in told
+    assert "#3 2026-11-29 12:03 [已经忘记]" in told
+    assert SECRET not in told
+
+
+def test_who_edited_it_and_when() -> None:
+    def at(hours: int) -> datetime:
+        return AT + timedelta(hours=hours)
+
+    model, theirs = Text("模型写的", "model", at(0)), Text("人写的。", "20002", at(1))
+    more = Text("人写的。又添的", "20002", at(2))
+    assert edit_of(model, []) is None
+    assert edit_of(theirs, [model]) == Edit("20002", at(1), continued=False)
+    assert edit_of(more, [model, theirs]) == Edit("20002", at(1), continued=True)
+    again = Text("重新写的", "20002", at(3))
+    assert edit_of(again, [model, theirs, more]) == Edit("20002", at(3), continued=False)
+    blank = Text("", "20002", at(1))
+    assert edit_of(theirs, [blank]) == Edit("20002", at(1), continued=False)
+
+
+def test_a_fact_with_its_line_and_its_journal() -> None:
+    journal = tuple((f"第{n}种写法" if n else "", AT - timedelta(days=n)) for n in range(8))
+    fact = FactWhy("20001", "promise", "交稿", "周五前交", AT, "2026-12-04", message(1), journal)
+    lines = fact_why(fact, SHOWING).splitlines()
+    assert lines[:3] == [
+        "小鹿的 promise:交稿：周五前交",
+        "写于 2026-11-29 12:00 · 到期 2026-12-04",
+        "出自 #1 2026-11-29 12:01 小鹿：「去爬山吗」",
+    ]
+    assert lines[4:6] == ["  2026-11-29 12:00 （拿掉了）", "  2026-11-28 12:00 第1种写法"]
+    assert lines[-1] == "  ……还有更早的 3 版。"
+    bare = replace(fact, owner="", source=None, journal=(), due=None)
+    assert fact_why(bare, SHOWING).splitlines() == [
+        "这个会话的 promise:交稿：周五前交",
+        "写于 2026-11-29 12:00",
+        "没有来源消息：是程序，或者别处的指令写下的。",
+    ]
+
+
+@given(st.text(max_size=300), st.lists(st.text(max_size=300), max_size=60), st.text(max_size=60))
+def test_whatever_was_said_the_answer_is_bounded_and_each_line_its_own(
+    text: str, said: list[str], name: str
+) -> None:
+    seqs = range(1, len(said) + 1)
+    note = activity(1, *seqs, text=text + key_mark(seqs))
+    window = [message(seq, words, name=name, by="9") for seq, words in zip(seqs, said, strict=True)]
+    held = Held({}, {1: note}, {line.seq: line for line in window})
+    told = activity_why(note, explain(held, note), window, SHOWING)
+    assert len(told) < LONGEST_ANSWER
+    heads = tuple(f"  #{line.seq} {CALENDAR.local(line.time):%Y-%m-%d %H:%M} " for line in window)
+    lines = [line for line in told.split("\n") if line.startswith(" ")]
+    assert [line for line in lines if not line.startswith((*heads, "  ……还有 "))] == []
+
+
+def test_what_is_asked_about() -> None:
+    assert read_subject("&3", CALENDAR, AT) == Subject("activity", "3")
+    assert read_subject("＆3", CALENDAR, AT) == Subject("activity", "3")
+    assert read_subject("2026-1-5", CALENDAR, AT) == Subject("day", "2026-01-05")
+    assert read_subject("2026-01", CALENDAR, AT) == Subject("month", "2026-01")
+    assert read_subject("昨天", CALENDAR, AT) == Subject("day", "2026-11-28")
+    assert read_subject("&0x3", CALENDAR, AT) is None
+    assert read_subject("2026-13", CALENDAR, AT) is None
+    assert read_fact("preferences：咖啡 和茶") == ("preferences", "咖啡 和茶")
+    assert read_fact("咖啡") is None
+    assert read_message("#12") == 12
+    assert read_message("12") is None
