@@ -22,7 +22,7 @@ from nonebot import logger
 from .chat.recall import Recaller
 from .clock import Clock
 from .config import Settings
-from .errors import NianlunError
+from .errors import ModelUnavailable, NianlunError
 from .llm.offline_writer import OfflineWriter
 from .memory.calendar import Calendar
 from .memory.protocols import NoteWriter
@@ -31,7 +31,7 @@ from .memory.skill import SkillSession
 from .memory.upkeep import Upkeep
 from .memory.windows import DAY_END_GRACE, WindowPolicy
 from .store import chats, memories, messages, notes, traces, usage
-from .types import ChatKey, TidyReport
+from .types import Activity, ChatKey, MemoryKind, Note, TidyReport
 
 _LEASE = timedelta(minutes=10)
 """Longer than any single model call; a process that dies blocks its chat no longer than this."""
@@ -39,6 +39,8 @@ _AT_ONCE = 3
 _PATIENCE = 3
 """After so many failures in a row the offline writer takes what the model cannot do."""
 _POLL_SECONDS = 0.5
+LONGEST_REWRITING = 300.0
+"""Seconds; what takes longer is given up, and the old text stands."""
 _WORK = "upkeep"
 _NOTHING = TidyReport()
 
@@ -90,6 +92,7 @@ class Jobs:
         self._held_until: dict[int, datetime] = {}
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self._running: asyncio.Task[None] | None = None
+        self._asked: set[asyncio.Task[Note | None]] = set()
         self._again = False
 
     def next_rollup(self) -> datetime:
@@ -105,9 +108,10 @@ class Jobs:
 
     async def stop(self) -> None:
         """End running jobs. What they have not stored stays owed."""
-        if self._running is not None:
-            self._running.cancel()
-            await asyncio.gather(self._running, return_exceptions=True)
+        running = [*self._asked, *([] if self._running is None else [self._running])]
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
 
     async def _run(self) -> None:
         while self._again:
@@ -216,6 +220,34 @@ class Jobs:
                 session.close()
                 await self.let_go(chat_id)
 
+    def rewriting(
+        self, chat_id: int, key: ChatKey, of: Activity | tuple[MemoryKind, str]
+    ) -> asyncio.Task[Note | None]:
+        """Start on writing a note anew, whoever wrote it; see `Upkeep.rewrite`.
+
+        It may be left to itself: it ends within `LONGEST_REWRITING`, and when the product stops.
+        """
+        task = asyncio.create_task(self._rewrite(chat_id, key, of), name="nianlun-rewriting")
+        self._asked.add(task)
+        task.add_done_callback(self._asked.discard)
+        return task
+
+    async def _rewrite(
+        self, chat_id: int, key: ChatKey, of: Activity | tuple[MemoryKind, str]
+    ) -> Note | None:
+        try:
+            async with asyncio.timeout(LONGEST_REWRITING), self._locks[chat_id]:
+                await self._claim_in_turn(chat_id)
+                upkeep = self._upkeep(chat_id, key, patient=True)
+                try:
+                    if isinstance(of, Activity):
+                        return await upkeep.rewrite_activity(chat_id, of)
+                    return await upkeep.rewrite(chat_id, *of)
+                finally:
+                    await self.let_go(chat_id)
+        except TimeoutError:
+            raise ModelUnavailable("等了太久，没有写完，原来的还在") from None
+
     async def limit_of(self, key: ChatKey) -> int | None:
         """Tokens that a chat's notes may cost in one logical day; None without a limit."""
         chat = await chats.row(key)
@@ -237,6 +269,24 @@ class Jobs:
         False when somebody works on it now, which does no harm but cuts windows short.
         """
         return await self._claim(chat_id)
+
+    @asynccontextmanager
+    async def alone_with(self, chat_id: int, patience: float) -> AsyncIterator[None]:
+        """Keep everybody, also of this process, from noting a chat; `hold` it to go on.
+
+        Raises TimeoutError when after so many seconds somebody still works on it.
+        """
+        async with asyncio.timeout(patience):
+            await self._locks[chat_id].acquire()
+        try:
+            async with asyncio.timeout(patience):
+                await self._claim_in_turn(chat_id)
+            try:
+                yield
+            finally:
+                await self.let_go(chat_id)
+        finally:
+            self._locks[chat_id].release()
 
     async def let_go(self, chat_id: int) -> None:
         self._held_until.pop(chat_id, None)

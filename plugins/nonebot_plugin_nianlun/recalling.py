@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import chain, zip_longest
 
 from .clock import Clock
 from .memory.calendar import Calendar
@@ -17,6 +18,8 @@ from .memory.ranking import rank
 from .memory.recalled import Look, address_of, choose, shown_names
 from .memory.search import Candidate, RecallResult, Search
 from .memory.terms import telling_terms
+from .store import links
+from .store.keys import NAMELESS
 from .store.search import SearchReader
 
 AROUND = 2
@@ -26,8 +29,31 @@ _MOST_TERMS = 64
 """Of a longer text so many terms are looked for, the most frequent ones."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is looked for, wherever."""
+
+    text: str
+    speaker: str | None
+    time_range: tuple[datetime, datetime] | None
+    asker: str | None
+    people: Mapping[str, set[str]]
+    """Whom names mean beside those of the chat that is looked at."""
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What one chat has to say to it."""
+
+    hits: Sequence[Candidate]
+    people: Mapping[str, set[str]]
+    widened: bool
+    embedding_used: bool
+
+
 class Recalling:
-    """Finds what is stored; scope is always one chat."""
+    """Finds what is stored; scope is one chat, and where it is asked for those linked to it."""
 
     def __init__(
         self,
@@ -44,6 +70,10 @@ class Recalling:
         self._calendar = calendar
         self._nearest = nearest
 
+    @property
+    def reader(self) -> SearchReader:
+        return self._reader
+
     async def recall(
         self,
         chat_id: int,
@@ -55,39 +85,65 @@ class Recalling:
         time_range: tuple[datetime, datetime] | None = None,
         asker: str | None = None,
         shown: Collection[str] = (),
+        linked: bool = False,
     ) -> RecallResult:
         """What `text` brings up, best first.
 
         `speaker`: only what this one said, by user id (`me` is the bot). `time_range`: only from
         the first moment until before the second, in place of the time that the text names.
         `asker`: who says the text. `shown`: addresses of what stands in the prompt already.
-        Raises StoreError; no text makes it raise anything else.
+        `linked`: also from the chats that a superuser has linked to this one; limit and budget
+        are for all of it together. Raises StoreError; no text makes it raise anything else.
         """
         if limit <= 0 or budget_tokens <= 0:
             return RecallResult()
+        if time_range is not None:
+            time_range = self._within(*time_range)
+        asked = _Asked(text, speaker, time_range, asker, {}, limit)
+        here = await self._look_in(chat_id, asked)
+        # Of whoever goes by a name alone nobody knows that it is the same person elsewhere.
+        nameless = speaker is not None and speaker.startswith(NAMELESS)
+        others = await links.linked(chat_id) if linked and not nameless else []
+        asked = replace(asked, people=here.people)
+        found = [
+            here,
+            *[await self._look_in(there.chat_id, asked, there.place) for there in others],
+        ]
+        in_turn = chain.from_iterable(zip_longest(*(place.hits for place in found)))
+        hits = [one for one in in_turn if one is not None and address_of(one) not in shown]
+        result = await self._chosen(
+            chat_id, {p.place: p.chat_id for p in others}, hits, asked, budget_tokens
+        )
+        return replace(result, widened=here.widened, embedding_used=here.embedding_used)
+
+    async def _look_in(self, chat_id: int, asked: _Asked, place: str = "") -> _Found:
+        """What there is in one chat, best first."""
+        people = dict(await self._reader.names(chat_id))
+        for name, user_ids in asked.people.items():
+            # Whom a name means here it means there, whatever they are called there.
+            people[name] = people.get(name, set()) | user_ids
         question = understand(
-            text,
-            asker=asker,
-            people=await self._reader.names(chat_id),
+            asked.text,
+            asker=asked.asker,
+            people=people,
             now=self._clock.now(),
             calendar=self._calendar,
         )
-        search = question.search
-        if speaker is not None:
-            search = replace(search, said_by=(speaker,))
-        if time_range is not None:
-            search = replace(search, span=self._within(*time_range))
-        wider = question.wider if time_range is None else None
+        search, wider = question.search, question.wider
+        if asked.speaker is not None:
+            search = replace(search, said_by=(asked.speaker,))
+        if asked.time_range is not None:
+            search, wider = replace(search, span=asked.time_range), None
         (found, search, widened), near = await asyncio.gather(
-            self._found(chat_id, search, question, wider), self._near(chat_id, text)
+            self._found(chat_id, search, question, wider), self._near(chat_id, asked.text)
         )
         ranked = rank(found, question)
         if near is not None:
             meant = await self._reader.look_up(chat_id, search, near, around=AROUND)
             ranked = fuse(ranked, rank(meant, question))
-        ranked = [one for one in ranked if address_of(one) not in shown]
-        result = await self._chosen(chat_id, ranked, asker, limit, budget_tokens)
-        return replace(result, widened=widened, embedding_used=near is not None)
+        if place:
+            ranked = [replace(one, place=place) for one in ranked[: asked.limit]]
+        return _Found(ranked, people, widened, near is not None)
 
     def _within(self, begin: datetime, end: datetime) -> tuple[datetime, datetime]:
         """A span without a zone is by the clocks of the bot's."""
@@ -143,23 +199,37 @@ class Recalling:
 
     async def _chosen(
         self,
-        chat_id: int,
+        here: int,
+        others: Mapping[str, int],
         ranked: Sequence[Candidate],
-        asker: str | None,
-        limit: int,
+        asked: _Asked,
         budget: int,
     ) -> RecallResult:
-        hits = ranked[:limit]
-        links, names = await self._reader.company(chat_id, hits)
-        shown = shown_names(names, self._character)
-        look = Look(self._calendar, shown, self._character, asker)
-        chosen = choose(hits, links.by_fact, look, limit, budget)
+        """`others` are the chats of those that have a place."""
+        by_fact: dict[int, Sequence[Candidate]] = {}
+        names: dict[str, str] = {}
+        unresolved: list[str] = []
+        for place, chat_id in {"": here, **others}.items():
+            hits = [one for one in ranked[: asked.limit] if one.place == place]
+            if not hits:
+                continue
+            links_there, names_there = await self._reader.company(chat_id, hits)
+            for fact, linked in links_there.by_fact.items():
+                by_fact[fact] = [replace(one, place=place) for one in linked]
+            # Whoever is known here is called as here.
+            names = {**names_there, **names}
+            unresolved += links_there.unresolved
+        # Who else is or was called so is told apart, whether anything of theirs came back or not.
+        namesakes = {other: name for name in names.values() for other in asked.people.get(name, ())}
+        shown = shown_names(namesakes | names, self._character)
+        look = Look(self._calendar, shown, self._character, asked.asker)
+        chosen = choose(ranked[: asked.limit], by_fact, look, asked.limit, budget)
         return RecallResult(
             items=chosen.items,
             text="\n".join(item.text for item in chosen.items),
             budget_used=chosen.used,
             dropped=chosen.dropped,
-            unresolved_links=links.unresolved,
+            unresolved_links=tuple(unresolved),
         )
 
 

@@ -13,16 +13,21 @@ from tortoise.expressions import F, Q
 
 from ..errors import ChatError
 from ..memory.invariants import LONGEST_LEASE
+from ..memory.render import one_line
 from ..types import ChatKey, ChatKind
 from . import sql, traces
 from .database import transactional, translate
+from .keys import ID_LENGTH
 from .models import Chat, Lease
 
 LONGEST_WAIT = timedelta(hours=1)
 """So long at most a chat is left alone after failed jobs."""
 
-_CHAT = re.compile(r"(?:(?P<account>[^/:]+)/)?(?P<kind>group|private|store):(?P<peer>.+)")
-"""The name of a store may have slashes in it."""
+_CHAT = re.compile(
+    r"(?:(?P<account>[^/:]{1,64})/)?(?P<kind>group|private|store):(?P<peer>.{1,128})"
+)
+"""As long at most as the columns are. The name of a store may have slashes in it."""
+_SHOWN = 60
 _ids: dict[ChatKey, int] = {}
 
 
@@ -37,6 +42,8 @@ def key_of(chat: Chat) -> ChatKey:
 
 async def find(key: ChatKey) -> int | None:
     """The chat's row id, or None when nothing was ever recorded there."""
+    if len(key.peer_id) > ID_LENGTH:
+        return None
     if key not in _ids:
         row = await Chat.get_or_none(self_id=key.self_id, kind=key.kind, peer_id=key.peer_id)
         if row is None:
@@ -78,11 +85,12 @@ async def resolve(text: str) -> ChatKey:
     """
     named = _CHAT.fullmatch(text.strip())
     if named is None:
-        raise ChatError(f"{text!r} 不是会话：请写成 group:群号 或 private:QQ号")
+        shown = one_line(text)[:_SHOWN]
+        raise ChatError(f"「{shown}」不是会话：请写成 group:群号 或 private:QQ号")
     query = Chat.filter(kind=named["kind"], peer_id=named["peer"])
     found = await (query.filter(self_id=named["account"]) if named["account"] else query)
     if not found:
-        raise ChatError(f"没有记录过 {text} 这个会话")
+        raise ChatError(f"没有记录过 {one_line(text)[:_SHOWN]} 这个会话")
     if len(found) > 1:
         names = "、".join(key_of(chat).full for chat in found)
         raise ChatError(f"{text} 在几个机器人账号里都有，请写全：{names}")

@@ -295,6 +295,15 @@ def transactional(
     return run
 
 
+def trouble_of(error: Exception) -> StoreError | None:
+    """What the database itself complains of; None for any other error."""
+    if isinstance(error, StoreError):
+        return error
+    if isinstance(error, OperationalError | DBConnectionError | sqlite3.Error):
+        return translate(error)
+    return None
+
+
 def translate(error: Exception) -> StoreError:
     """Tell a lock that was not given from everything else."""
     reason = str(error)

@@ -13,7 +13,7 @@ from tortoise.queryset import QuerySet
 
 from ..errors import NotRecorded, Overtaken
 from ..types import Activity, Fact
-from . import exclusions, facts, memories, search
+from . import exclusions, facts, memories, search, traces
 from .database import transactional
 from .keys import chunks, short_id
 from .models import Activity as ActivityRow
@@ -56,13 +56,15 @@ async def keep_turn(
     learnt: Sequence[Fact],
     moments: Sequence[Moment],
     now: datetime,
+    read: traces.Reading | None = None,
 ) -> None:
     """Store what one turn yielded, all or nothing.
 
-    Raises Overtaken when one of the messages it was taken from does not stand any more, and
-    NotRecorded as `append` does.
+    Raises Overtaken when one of the messages it was taken from does not stand any more, or
+    something was erased since the chat was `read`, and NotRecorded as `append` does.
     """
     await _append(chat_id, moments, now)
+    await traces.check(chat_id, read)
     stands = MessageRow.filter(chat_id=chat_id, seq__in=list(seen), withdrawn_at=None)
     if await stands.count() != len(seen):
         raise Overtaken

@@ -1,4 +1,5 @@
-"""Whose words may not be recorded, and when: members who opted out, and who were forgotten."""
+"""Whose words may not be recorded, and when: members who opted out, and who were forgotten; and
+everybody's while recording is paused, or from before a chat was cleared."""
 
 from __future__ import annotations
 
@@ -7,8 +8,10 @@ from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple, TypeAlias
 
+from tortoise.expressions import Q
+
 from ..errors import NotRecorded
-from ..types import ME, Incoming
+from ..types import ME, Incoming, SkipReason
 from . import sql, traces
 from .database import transactional
 from .keys import NAMELESS, chunks, short_id
@@ -27,19 +30,27 @@ class Span(NamedTuple):
 
 _EVERYBODY = "*"
 """In place of a user id: whatever there is of the chat."""
+_PAUSED = "-"
+"""The same while recording is paused: who is who stays known."""
+UNRECORDED: tuple[SkipReason, ...] = ("opted_out", "paused")
+"""Why a message is stored without words and name."""
 Known: TypeAlias = dict[tuple[int, str], list[Span]]
 """By chat row id and user id."""
 
 
 async def known_for(chat_ids: Iterable[int]) -> Known:
-    """Every exclusion of these chats that is about a member."""
+    """Every exclusion of these chats that is about a member or a time, none about a message."""
     found: Known = {}
     for part in chunks(list(chat_ids)):
-        rows = Exclusion.filter(chat_id__in=part, reason__in=["opted_out", "forgotten"])
-        for row in await rows.only("chat_id", "user_id", "begins", "ends"):
+        rows = Exclusion.filter(chat_id__in=part, reason__in=["opted_out", "forgotten", "paused"])
+        for row in await rows.only("chat_id", "reason", "user_id", "begins", "ends"):
             span = Span(row.begins, row.ends)
-            # The bot's own part is forgotten only with all the rest of a private chat.
-            user_id = _EVERYBODY if row.user_id == ME else row.user_id or ""
+            user_id = row.user_id or ""
+            if row.reason == "paused":
+                user_id = _PAUSED
+            elif row.user_id == ME:
+                # The bot's own part is forgotten only with all the rest of a chat.
+                user_id = _EVERYBODY
             found.setdefault((row.chat_id, user_id), []).append(span)
     return found
 
@@ -54,13 +65,31 @@ def concerns(known: Known, chat_id: int, user_id: str) -> bool:
     return bool(_spans(known, chat_id, user_id))
 
 
+def by_name(known: Known, chat_id: int, user_id: str) -> bool:
+    """Whether this member by themselves may or might not be recorded at some time."""
+    return (chat_id, short_id(user_id)) in known
+
+
+def cleared(known: Known, chat_id: int) -> tuple[Span, ...]:
+    """The times of which nothing of the chat may be kept; others once it is cleared again."""
+    return tuple(known.get((chat_id, _EVERYBODY), ()))
+
+
+def paused(known: Known, chat_id: int, at: datetime) -> bool:
+    """Whether recording was paused then."""
+    return any(span.holds(at) for span in known.get((chat_id, _PAUSED), ()))
+
+
 def _spans(known: Known, chat_id: int, user_id: str) -> list[Span]:
     return known.get((chat_id, short_id(user_id)), []) + known.get((chat_id, _EVERYBODY), [])
 
 
 async def refuse(chat_id: int, user_id: str, at: datetime) -> None:
     """Raise NotRecorded when what is this person's may not be kept as of that time."""
-    if covers(await known_for([chat_id]), chat_id, user_id, at):
+    known = await known_for([chat_id])
+    if paused(known, chat_id, at):
+        raise NotRecorded("这个会话暂停了记录，没有保存")
+    if covers(known, chat_id, user_id, at):
         raise NotRecorded("这位成员不希望被记录，没有保存")
 
 
@@ -74,10 +103,21 @@ def redact(known: Known, chat_id: int, message: Incoming) -> Incoming:
         # Between two people there is nobody else, and the chat is called after the other one.
         user_id = message.chat.peer_id if user_id.startswith(NAMELESS) else user_id
         chat_name = None
-    if not covers(known, chat_id, user_id, message.time):
+    reason: SkipReason
+    if covers(known, chat_id, user_id, message.time):
+        reason = "opted_out"
+    elif paused(known, chat_id, message.time):
+        reason = "paused"
+    else:
         return message
     bare = replace(message, user_id=user_id, chat_name=chat_name)
-    return replace(bare, name="", segments=[], skipped="opted_out")
+    return replace(bare, name="", segments=[], skipped=reason)
+
+
+async def unrecorded(chat_id: int, user_id: str) -> bool:
+    """Whether what this member says now is not recorded, for whatever reason."""
+    whose = Q(reason="paused") | Q(reason="opted_out", user_id=short_id(user_id))
+    return await Exclusion.filter(whose, chat_id=chat_id, ends=None).exists()
 
 
 async def opted_out(chat_id: int, user_id: str) -> bool:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Literal, TypeAlias, cast
 
 from tortoise.queryset import QuerySet
 
 from ..errors import NotRecorded
 from ..memory.fact_items import LONGEST_TURN, FactItem
+from ..memory.links import parse_links, resolve
 from ..memory.promises import due_after, is_kept
+from ..memory.search import Candidate
 from ..types import Fact
-from . import exclusions, search, sql
+from . import exclusions, search, sql, traces
 from .database import transactional
 from .keys import chunks, short_id
 from .models import Fact as FactRow
@@ -20,6 +22,9 @@ from .models import FactVersion
 from .models import Message as MessageRow
 
 _LAST = (1 << 63) - 1
+_CATEGORY, _NAME = 80, 128
+"""Widths of the columns: what is longer, and may well be asked for, is no fact's."""
+_NO_TIME = datetime.min.replace(tzinfo=UTC)
 
 Change: TypeAlias = Literal["added", "updated", "same"]
 
@@ -41,14 +46,21 @@ async def store(chat_id: int, facts: Sequence[Fact], now: datetime) -> None:
 
 @transactional
 async def remember(
-    chat_id: int, owner: str, items: Sequence[FactItem], source: int | None, now: datetime
+    chat_id: int,
+    owner: str,
+    items: Sequence[FactItem],
+    source: int | None,
+    now: datetime,
+    read: traces.Reading | None = None,
 ) -> list[Change]:
     """Add or update facts of one owner: a user id, `me`, or empty for the chat itself.
 
     Returns what became of each. Raises NotRecorded when the owner may not be recorded, or when
-    `source` is given and is no message of this chat that still stands.
+    `source` is given and is no message of this chat that still stands; and Overtaken when
+    something was erased since the chat was `read`.
     """
     await sql.move_last_seqs({chat_id: 0})
+    await traces.check(chat_id, read)
     owner = short_id(owner)
     await exclusions.refuse(chat_id, owner, now)
     stands = MessageRow.filter(chat_id=chat_id, seq=source, withdrawn_at=None)
@@ -107,6 +119,19 @@ async def remove(chat_id: int, owner: str, category: str, name: str, now: dateti
     return True
 
 
+@transactional
+async def erase(chat_id: int, owner: str, category: str, name: str) -> bool:
+    """Take a fact away with all that it ever said. False when there is none."""
+    await sql.move_last_seqs({chat_id: 0})
+    row = await _current(chat_id).get_or_none(owner=short_id(owner), category=category, name=name)
+    if row is None:
+        return False
+    await FactVersion.filter(chat_id=chat_id, fact_id=row.id).delete()
+    await FactRow.filter(id=row.id).delete()
+    await traces.owe(chat_id)
+    return True
+
+
 def _current(chat_id: int) -> QuerySet[FactRow]:
     """Facts that hold now, without notes."""
     return FactRow.filter(chat_id=chat_id, name__isnull=False).exclude(text="")
@@ -114,6 +139,26 @@ def _current(chat_id: int) -> QuerySet[FactRow]:
 
 async def find(chat_id: int, owner: str, category: str, name: str) -> FactRow | None:
     return await _current(chat_id).get_or_none(owner=short_id(owner), category=category, name=name)
+
+
+async def named(chat_id: int, category: str, name: str) -> list[FactRow]:
+    """The facts of that name, one of each owner who has one: the chat's own first."""
+    if len(category) > _CATEGORY or len(name) > _NAME:
+        return []
+    return await _current(chat_id).filter(category=category, name=name).order_by("owner")
+
+
+async def unresolved_links(chat_id: int, owner: str, item: FactItem) -> tuple[str, ...]:
+    """`category:name` of each link in a fact's text that leads to no one fact."""
+    links = parse_links(item.content)
+    bearers = [row for link in links for row in await named(chat_id, link.category, link.name)]
+    ours = _candidate(-1, short_id(owner), item.category, item.name, item.content)
+    theirs = [_candidate(row.id, row.owner, row.category, row.name, row.text) for row in bearers]
+    return resolve([ours], theirs).unresolved
+
+
+def _candidate(ref: int, owner: str, category: str, name: str | None, text: str) -> Candidate:
+    return Candidate("fact", ref, 0.0, _NO_TIME, text, owner or None, name, category)
 
 
 async def listed(
@@ -124,6 +169,8 @@ async def listed(
     if owner is not None:
         query = query.filter(owner=short_id(owner))
     if category is not None:
+        if len(category) > _CATEGORY:
+            return []
         query = query.filter(category=category)
     return await query.order_by("category", "name", "owner")
 
@@ -163,7 +210,10 @@ async def take_back_around(chat_id: int, seqs: Sequence[int]) -> int:
     unnoted: list[int] = []
     for part in chunks(sorted(sources & near)):
         rows = MessageRow.filter(chat_id=chat_id, seq__in=part, activity_id=None)
-        unnoted += [row.seq for row in await rows.only("seq")]
+        # A command tells its own fact alone.
+        unnoted += [
+            row.seq for row in await rows.only("seq", "skipped") if row.skipped != "command"
+        ]
     return await take_back(chat_id, unnoted)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from ..types import ME, Incoming
-from . import speakers, sql, withdrawals
+from . import exclusions, speakers, sql, withdrawals
 from .database import transactional
 from .keys import chunks, short_id
 from .matching import Line, Matching, Near, words
@@ -53,7 +53,7 @@ async def sort_out(
     matching = Matching(chat_id, lines, keys, text_of, claimed)
     await matching.run()
     known = dict(matching.found)
-    known |= await _opted_out(chat_id, messages, known, claimed)
+    known |= await _unrecorded(chat_id, messages, known, claimed)
     wordless = [
         index
         for index, line in enumerate(lines)
@@ -110,7 +110,7 @@ async def _own_by_id(
     return found
 
 
-async def _opted_out(
+async def _unrecorded(
     chat_id: int,
     messages: Sequence[Incoming],
     known: Mapping[int, Near],
@@ -120,7 +120,8 @@ async def _opted_out(
     if not messages:
         return {}
     first, last = messages[0].time, messages[-1].time + timedelta(seconds=1)
-    rows = MessageRow.filter(chat_id=chat_id, skipped="opted_out", time__gte=first, time__lt=last)
+    rows = MessageRow.filter(chat_id=chat_id, time__gte=first, time__lt=last)
+    rows = rows.filter(skipped__in=exclusions.UNRECORDED)
     by_speaker: dict[tuple[int, str], list[Near]] = {}
     for near in map(_near, await rows.order_by("seq")):
         if near.seq not in claimed:

@@ -47,6 +47,7 @@ async def _forget(chat_id: int, user_id: str, at: datetime) -> Forgotten:
     forgotten = Forgotten(
         messages=await sql.blank_speakers(chat_id, user_ids, at, speaker),
         notes=await withdrawals.blank_notes(chat_id, sorted(said_in))
+        + await withdrawals.blank_edited(chat_id, user_ids)
         + (await withdrawals.blank_memories(chat_id) if private else 0),
         facts=fact_count,
         names=sum([await speakers.forget(chat_id, one) for one in user_ids if one != ME]),

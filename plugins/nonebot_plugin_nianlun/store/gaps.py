@@ -16,7 +16,7 @@ Span = tuple[datetime, datetime]
 
 SHORTEST = timedelta(minutes=1)
 """A shorter absence is no gap: the other side holds back or repeats what came meanwhile."""
-_ALIVE = "alive:"
+ALIVE = "alive:"
 _BEHIND = "behind:"
 _KEY_LIMIT = 64
 
@@ -32,13 +32,13 @@ class Missed(NamedTuple):
 
 async def alive_until(self_id: str) -> datetime | None:
     """Until when everything that an account was told is on record; None: nothing is known."""
-    return await _moment(_ALIVE, self_id)
+    return await _moment(ALIVE, self_id)
 
 
 @transactional
 async def set_alive(marks: Mapping[str, datetime]) -> None:
     """Write down, by account, until when everything is on record. Raises StoreError."""
-    await _write({_key(_ALIVE, self_id): at.isoformat() for self_id, at in marks.items()})
+    await _write({_key(ALIVE, self_id): at.isoformat() for self_id, at in marks.items()})
 
 
 async def behind_since(self_id: str) -> datetime | None:

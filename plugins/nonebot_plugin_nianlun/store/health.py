@@ -27,6 +27,7 @@ class Counts:
     last_error_at: datetime | None
     failures: int
     paused: bool
+    muted: bool
 
 
 async def counts(chat_id: int) -> Counts:
@@ -50,6 +51,7 @@ async def counts(chat_id: int) -> Counts:
         last_error_at=chat.last_error_at,
         failures=chat.failures,
         paused=chat.paused,
+        muted=chat.muted,
     )
 
 

@@ -27,7 +27,8 @@ _LINES = (
     " text <> '' OR segments <> '[]' FROM nianlun_message WHERE chat_id = ? ORDER BY seq"
 )
 _ACTIVITIES = (
-    "SELECT id, number, date, origin, from_seq, to_seq, text <> '', key_messages, merged, stale"
+    "SELECT id, number, date, origin, from_seq, to_seq, text <> '', key_messages, merged, stale,"
+    " writer = 'offline' AND origin = 'window'"
     " FROM nianlun_activity WHERE chat_id = ? ORDER BY number"
 )
 _MEMORIES = (
@@ -103,7 +104,7 @@ def _line(row: tuple[Any, ...]) -> LineView:
 
 
 def _activity(row: tuple[Any, ...]) -> ActivityView:
-    id_, number, day, origin, first, last, has_text, keys, merged, stale = row
+    id_, number, day, origin, first, last, has_text, keys, merged, stale, offline = row
     return ActivityView(
         row=id_,
         number=number,
@@ -114,6 +115,7 @@ def _activity(row: tuple[Any, ...]) -> ActivityView:
         key_messages=tuple(json.loads(keys)),
         merged=bool(merged),
         stale=bool(stale),
+        offline=bool(offline),
     )
 
 

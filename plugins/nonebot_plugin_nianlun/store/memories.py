@@ -8,7 +8,7 @@ import json
 from typing import cast
 
 from ..memory.rollups import ActivityState, MemoryState
-from ..types import Activity, Memory, MemoryKind, Origin
+from ..types import Activity, Memory, MemoryKind, NoteKind, Origin, is_edited
 from . import sql
 from .keys import chunks
 from .models import Activity as ActivityRow
@@ -145,9 +145,16 @@ async def all_memories(chat_id: int, kind: MemoryKind) -> list[Memory]:
     return [_to_memory(row) for row in rows]
 
 
-async def versions(chat_id: int, kind: MemoryKind, period: str) -> list[NoteVersion]:
-    """Earlier texts, oldest first; those that held something taken back are blank."""
-    return await NoteVersion.filter(chat_id=chat_id, kind=kind, ref=period).order_by("version")
+async def activity(chat_id: int, number: int) -> Activity | None:
+    """One activity; it is empty while it is being rewritten, and when it was removed."""
+    rows = await ActivityRow.filter(chat_id=chat_id, number=number)
+    return next(iter(await _with_ranges(chat_id, rows)), None)
+
+
+async def versions(chat_id: int, kind: NoteKind, ref: str) -> list[NoteVersion]:
+    """Earlier texts of a period, or of an activity's number, oldest first; those that held
+    something taken back are blank."""
+    return await NoteVersion.filter(chat_id=chat_id, kind=kind, ref=ref).order_by("version")
 
 
 async def noted_until(chat_id: int) -> datetime | None:
@@ -167,7 +174,7 @@ async def memory_states(chat_id: int) -> list[MemoryState]:
             closed=row["closed"],
             merged=row["merged"],
             stale=row["stale"],
-            edited=row["writer"] not in ("model", "offline"),
+            edited=is_edited(row["writer"]),
             sources=frozenset(json.loads(row["sources"])),
         )
         for row in rows

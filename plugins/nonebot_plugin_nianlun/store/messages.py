@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import cast
 
 from tortoise.expressions import Q
@@ -51,6 +52,23 @@ async def recent(chat_id: int, limit: int) -> list[Message]:
     query = MessageRow.filter(part_of_the_talk, chat_id=chat_id, withdrawn_at=None)
     rows = await query.order_by("-time", "-seq").limit(limit)
     return [to_message(row) for row in reversed(rows)]
+
+
+async def seq_of(chat_id: int, message_id: str) -> int | None:
+    """The short id of the newest message with this platform id, unless it was withdrawn."""
+    row = (
+        await MessageRow.filter(chat_id=chat_id, message_id=short_id(message_id))
+        .order_by("-time", "-seq")
+        .first()
+    )
+    return None if row is None or row.withdrawn_at is not None else row.seq
+
+
+async def time_of(chat_id: int, message_id: str) -> datetime | None:
+    """When the newest message with this platform id was said, withdrawn or not."""
+    found = MessageRow.filter(chat_id=chat_id, message_id=short_id(message_id))
+    row = await found.order_by("-time", "-seq").first().only("time")
+    return None if row is None else row.time
 
 
 async def is_mine(chat_id: int, message_id: str) -> bool:

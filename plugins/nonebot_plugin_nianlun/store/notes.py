@@ -14,13 +14,16 @@ import json
 from tortoise.expressions import F
 
 from ..errors import Overtaken
-from ..types import Activity, Memory, MemoryKind, Note, RollupTask, Window
+from ..types import Activity, Memory, MemoryKind, Note, RollupTask, Window, is_edited
 from . import facts, search, sql
 from .database import transactional
 from .models import Activity as ActivityRow
 from .models import Chat, NoteVersion
 from .models import Memory as MemoryRow
 from .models import Message as MessageRow
+
+_ABOVE: dict[MemoryKind, tuple[MemoryKind, int]] = {"day": ("month", 7), "month": ("year", 4)}
+"""The layer above each, with how much of a period is the one above."""
 
 
 @transactional
@@ -80,21 +83,13 @@ async def replace_activity(
     """
     query = ActivityRow.filter(chat_id=chat_id, number=activity.number)
     await query.update(stale=False)
-    old = await query.get()
+    old = await query.first()
+    if old is None or old.version != activity.version:
+        raise Overtaken  # somebody edited or removed it meanwhile
     if old.text and note is None:
         return
     if old.text:
-        await NoteVersion.create(
-            chat_id=chat_id,
-            kind="activity",
-            ref=str(old.number),
-            version=old.version,
-            text=old.text,
-            key_messages=old.key_messages,
-            writer=old.writer,
-            written_at=old.written_at,
-            usage=old.usage,
-        )
+        await keep_version(old)
     await query.update(
         text="" if note is None else note.text,
         key_messages="[]" if note is None else json.dumps(note.key_messages),
@@ -102,7 +97,12 @@ async def replace_activity(
         writer="offline" if note is None else note.writer,
         written_at=now,
         usage=None if note is None else _cost(note),
-        merged=note is None,
+        merged=note is None
+        or (
+            old.merged
+            and old.text != ""
+            and await _is_held(chat_id, "day", old.date, str(old.number))
+        ),
     )
     row = await query.get()
     window = MessageRow.filter(chat_id=chat_id, activity_id=row.id)
@@ -152,8 +152,11 @@ async def _store_memory(chat_id: int, task: RollupTask, note: Note, now: datetim
             **values,
         )
     else:
-        await _keep_version(chat_id, current)
+        await keep_version(current)
         old = [] if task.rebuild else json.loads(current.sources)
+        if not task.rebuild and is_edited(current.writer):
+            values["writer"] = current.writer  # it stays theirs, whatever is added to it
+        values["merged"] = current.merged and await _tells_nothing_new(current, task)
         await MemoryRow.filter(id=current.id).update(
             version=current.version + 1,
             sources=json.dumps(list(dict.fromkeys([*old, *refs]))),
@@ -167,6 +170,34 @@ async def _store_memory(chat_id: int, task: RollupTask, note: Note, now: datetim
             raise Overtaken
 
 
+async def _tells_nothing_new(current: MemoryRow, task: RollupTask) -> bool:
+    """Whether a memory is written anew from what it was written from, and a person's text above
+    it holds it."""
+    sources = set(json.loads(current.sources))
+    if not current.text or any(
+        _ref(source) not in sources or is_edited(source.writer) for source in task.sources
+    ):
+        return False
+    kind, length = _ABOVE.get(task.kind, (None, 0))
+    return kind is not None and await _is_held(
+        current.chat_id, kind, task.period[:length], task.period
+    )
+
+
+async def _is_held(chat_id: int, kind: MemoryKind, period: str, ref: str) -> bool:
+    """Whether a memory that a person wrote holds this note.
+
+    Added to it once more, the note would bring back what they took out.
+    """
+    row = await MemoryRow.get_or_none(chat_id=chat_id, kind=kind, period=period)
+    return (
+        row is not None
+        and row.text != ""
+        and is_edited(row.writer)
+        and ref in json.loads(row.sources)
+    )
+
+
 def _cost(note: Note) -> str | None:
     return None if note.usage is None else json.dumps(asdict(note.usage))
 
@@ -175,19 +206,21 @@ def _ref(source: Activity | Memory) -> str:
     return str(source.number) if isinstance(source, Activity) else source.period
 
 
-async def _keep_version(chat_id: int, row: MemoryRow) -> None:
+async def keep_version(row: ActivityRow | MemoryRow) -> None:
+    """Keep the text of a note as an earlier one, before another takes its place."""
+    of_memory = isinstance(row, MemoryRow)
     await NoteVersion.create(
-        chat_id=chat_id,
-        kind=row.kind,
-        ref=row.period,
+        chat_id=row.chat_id,
+        kind=row.kind if of_memory else "activity",
+        ref=row.period if of_memory else str(row.number),
         version=row.version,
         text=row.text,
         key_messages=row.key_messages,
-        sources=row.sources,
+        sources=row.sources if of_memory else "[]",
         writer=row.writer,
         written_at=row.written_at,
         usage=row.usage,
-        blanked=row.stale,
+        blanked=row.stale and not row.text,
     )
 
 

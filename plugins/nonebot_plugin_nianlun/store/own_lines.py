@@ -14,7 +14,7 @@ from tortoise.expressions import Q
 from tortoise.queryset import QuerySet
 
 from ..types import ME, Incoming
-from . import traces
+from . import exclusions, traces
 from .keys import body, short_id, wordless_key
 from .models import Message as MessageRow
 
@@ -76,7 +76,9 @@ async def _complete_stored(chat_id: int, message: Incoming) -> bool:
     content = body(message.segments)
     near = _own_lines(chat_id, message.time, _TOLERANCE)
     # Of an answer that may not be recorded only the time is there.
-    same = Q(segments=content) | Q(segments="[]", skipped="opted_out", message_id=None)
+    same = Q(segments=content) | Q(
+        segments="[]", skipped__in=exclusions.UNRECORDED, message_id=None
+    )
     other = near.filter(same, source=_OTHER_REPORT[message.source])
     found = None
     if message.message_id is not None:
@@ -96,7 +98,7 @@ async def _complete_stored(chat_id: int, message: Incoming) -> bool:
         changes |= {"via": message.via, "source": "sent"}
         if message.skipped and found.skipped is None and found.activity_id is None:
             changes["skipped"] = message.skipped
-            if message.skipped == "opted_out":
+            if message.skipped in exclusions.UNRECORDED:
                 changes |= {"text": "", "segments": "[]"}
                 if found.message_id is None:
                     changes["dedup_key"] = wordless_key(found.time, found.seq)

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
+import json
 
+from tortoise.expressions import Q
 from tortoise.functions import Count, Max, Min
 
 from ..memory.provenance import Held
-from ..types import MemoryKind
-from . import memories
+from ..memory.why import Edit, FactWhy, Text, edit_of
+from ..types import Activity, Memory, MemoryKind, Message, NoteKind, is_edited
+from . import facts, memories
 from .keys import chunks
 from .messages import to_message
+from .models import Activity as ActivityRow
+from .models import Fact as FactRow
 from .models import Message as MessageRow
 from .speakers import current_names
 
 _KINDS: tuple[MemoryKind, ...] = ("year", "month", "day")
+_BELOW: dict[MemoryKind, tuple[tuple[MemoryKind, int], ...]] = {
+    "year": (("month", 7), ("day", 10)),
+    "month": (("day", 10),),
+    "day": (),
+}
+"""The layers of memories under each, with how much of a date is their period."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,4 +71,84 @@ async def held(chat_id: int) -> Held:
         {(memory.kind, memory.period): memory for memory in notes},
         {activity.number: activity for activity in activities},
         {row.seq: to_message(row) for row in rows},
+    )
+
+
+async def beneath(chat_id: int, note: Memory | Activity) -> Held:
+    """A note, and of what it was made of whatever leads to a message that it cites."""
+    said: dict[int, MessageRow] = {}
+    for part in chunks(note.key_messages):
+        rows = MessageRow.filter(chat_id=chat_id, seq__in=part, withdrawn_at=None)
+        said |= {row.seq: row for row in await rows}
+    found = {to_message(row).seq: to_message(row) for row in said.values()}
+    if isinstance(note, Activity):
+        ranges = tuple((seq, seq) for seq in said)
+        return Held({}, {note.number: replace(note, ranges=ranges)}, found)
+    activities = await _activities(chat_id, note, said)
+    dates = {activity.date for activity in activities}
+    held: dict[tuple[MemoryKind, str], Memory] = {(note.kind, note.period): note}
+    for kind, length in _BELOW[note.kind]:
+        for memory in await memories.memories(chat_id, kind, {date[:length] for date in dates}):
+            held[kind, memory.period] = memory
+    return Held(held, {activity.number: activity for activity in activities}, found)
+
+
+async def _activities(chat_id: int, note: Memory, said: Mapping[int, MessageRow]) -> list[Activity]:
+    """The activities of the note's time that hold one of these messages; only these in ranges."""
+    windows = {row.activity_id for row in said.values()} - {None}
+    rests = Q(id__in=list(windows)) | Q(from_seq=None)
+    inside = ActivityRow.filter(rests, chat_id=chat_id, date__startswith=note.period)
+    rows = await inside.exclude(text="").order_by("number")
+    holds: dict[int, list[tuple[int, int]]] = {}
+    for row in rows:
+        seen = json.loads(row.key_messages) if row.from_seq is None else ()
+        mine = [seq for seq, line in said.items() if line.activity_id == row.id or seq in seen]
+        holds[row.id] = [(seq, seq) for seq in mine]
+    return memories.to_activities([row for row in rows if holds[row.id]], holds)
+
+
+async def window(chat_id: int, activity: Activity) -> list[Message]:
+    """The messages that an activity was written from, those withdrawn since among them without
+    their words, in event order."""
+    row = await ActivityRow.get(chat_id=chat_id, number=activity.number)
+    query = MessageRow.filter(chat_id=chat_id, activity_id=row.id)
+    if row.from_seq is None:
+        query = MessageRow.filter(chat_id=chat_id, seq__in=list(activity.key_messages))
+    return [
+        to_message(line) for line in sorted(await query, key=lambda line: (line.time, line.seq))
+    ]
+
+
+async def edits(chat_id: int, held: Held) -> dict[tuple[NoteKind, str], Edit]:
+    """Which of these notes a person wrote, by kind and period or number."""
+    found: dict[tuple[NoteKind, str], Edit] = {}
+    for note in held.notes:
+        kind: NoteKind = "activity" if isinstance(note, Activity) else note.kind
+        ref = str(note.number) if isinstance(note, Activity) else note.period
+        if not is_edited(note.writer):
+            continue
+        earlier = await memories.versions(chat_id, kind, ref)
+        texts = [Text(old.text, old.writer, old.written_at) for old in earlier]
+        edit = edit_of(Text(note.text, note.writer, note.written_at), texts)
+        if edit is not None:
+            found[kind, ref] = edit
+    return found
+
+
+async def facts_why(chat_id: int, category: str, name: str) -> list[FactWhy]:
+    """What the facts of that name rest on: one for each owner, the chat's own first."""
+    return [await _fact_why(row) for row in await facts.named(chat_id, category, name)]
+
+
+async def _fact_why(row: FactRow) -> FactWhy:
+    source = await MessageRow.get_or_none(chat_id=row.chat_id, seq=row.source, withdrawn_at=None)
+    return FactWhy(
+        owner=row.owner,
+        category=row.category,
+        name=row.name or "",
+        text=row.text,
+        written_at=row.written_at,
+        due=row.due,
+        source=None if source is None else to_message(source),
+        journal=tuple((old.text, old.written_at) for old in reversed(await facts.journal(row.id))),
     )

@@ -160,10 +160,10 @@ def message_row(
     masked_at: datetime | None,
     reply_to: int | None,
 ) -> list[Any]:
-    """Values in the order of `sql.insert_messages`; of what is masked or opted out, no words."""
+    """Values in the order of `sql.insert_messages`; of what is masked or unrecorded, no words."""
     skipped = message.skipped or (None if _visible(text) else "empty")
     segments = body(message.segments)
-    if skipped == "opted_out":
+    if skipped in exclusions.UNRECORDED:
         text, segments = "", "[]"
     if masked_at is not None:
         text, segments, skipped = "", "[]", "withdrawn"

@@ -22,8 +22,9 @@ from .models import Chat, Fact, Message, Speaker, SpeakerName
 from .records import Person
 
 _CACHED = 4096
-_shown: dict[tuple[int, str], str] = {}
-"""Names already on record, so that most messages need no query; bounded."""
+_shown: dict[tuple[int, str], tuple[str, tuple[exclusions.Span, ...]]] = {}
+"""Names already on record since the chat was cleared last, so that most messages need no query;
+bounded."""
 
 
 def forget_cached_names() -> None:
@@ -46,14 +47,15 @@ async def note_names(
     """
     for message in messages:
         known = _shown.get((chat_id, message.user_id))
-        if exclusions.concerns(excluded, chat_id, message.user_id):
+        if exclusions.by_name(excluded, chat_id, message.user_id):
             known = None  # another process may have struck off the name
-        if known == message.name or message.skipped == "opted_out":
+        shown = message.name, exclusions.cleared(excluded, chat_id)
+        if known == shown or message.skipped in exclusions.UNRECORDED:
             continue
         await _note_name(chat_id, message)
         if len(_shown) >= _CACHED:
             _shown.clear()
-        _shown[chat_id, message.user_id] = message.name
+        _shown[chat_id, message.user_id] = shown
 
 
 async def _note_name(chat_id: int, message: Incoming) -> None:
@@ -118,15 +120,15 @@ async def restore(chat_id: int, person: Person, at: datetime) -> None:
     if exclusions.concerns(excluded, chat_id, person.user_id):
         # The names of a file have no times: they may be what was forgotten. What they are called
         # since then is in their messages.
-        person = replace(person, name=person.user_id, names=())
+        person = replace(person, name=person.user_id, names=(), names_since=())
         if not person.opted_out:
             return
     speaker = Speaker(
         chat_id=chat_id,
         user_id=person.user_id,
         name=person.name,
-        named_at=at,
-        opted_out_at=at if person.opted_out else None,
+        named_at=person.named_at or at,
+        opted_out_at=(person.opted_out_at or at) if person.opted_out else None,
     )
     known = await Speaker.filter(chat_id=chat_id, user_id=person.user_id).exists()
     await Speaker.bulk_create([speaker], ignore_conflicts=True)
@@ -136,8 +138,10 @@ async def restore(chat_id: int, person: Person, at: datetime) -> None:
             chat_id=chat_id, user_id=person.user_id, registered_at__isnull=True
         )
         await unregistered.update(registered_at=person.registered_at)
-    await register(chat_id, [(person.user_id, name, at) for name in person.names])
-    if person.opted_out and not known:
+    seen = person.names_since or (at,) * len(person.names)
+    names = zip(person.names, seen, strict=True)
+    await register(chat_id, [(person.user_id, name, since) for name, since in names])
+    if person.opted_out and person.opted_out_at is None and not known:
         await exclusions.begin(chat_id, person.user_id, at, at)
 
 
@@ -194,7 +198,7 @@ async def names_for_mentions(
     names: dict[str, str] = {}
     for message in messages:
         names[message.chat.self_id] = character
-        if message.skipped != "opted_out":
+        if message.skipped not in exclusions.UNRECORDED:
             names[message.user_id] = message.name
         for segment in message.segments:
             if segment["type"] == "at":

@@ -20,6 +20,12 @@ SCHEMA_OBJECTS = (
     " WHERE merged = 0",
     "CREATE INDEX IF NOT EXISTS nianlun_activity_stale ON nianlun_activity (chat_id, date)"
     " WHERE stale = 1",
+    # What a picture showed goes with the message that showed it, whoever takes that back.
+    "CREATE TRIGGER IF NOT EXISTS nianlun_message_unshown AFTER UPDATE OF segments"
+    " ON nianlun_message WHEN new.segments = '[]'"
+    " BEGIN DELETE FROM nianlun_caption WHERE chat_id = old.chat_id AND seq = old.seq; END",
+    "CREATE TRIGGER IF NOT EXISTS nianlun_message_shown_no_more AFTER DELETE ON nianlun_message"
+    " BEGIN DELETE FROM nianlun_caption WHERE chat_id = old.chat_id AND seq = old.seq; END",
 )
 
 _INSERT_MESSAGE = (
@@ -28,18 +34,22 @@ _INSERT_MESSAGE = (
     '"delivery","withdrawn_at","skipped") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)'
 )
 _MOVE_LAST_SEQ = 'UPDATE "nianlun_chat" SET "last_seq" = "last_seq" + ? WHERE "id" = ?'
-_KNOWN_KEYS = (
-    'SELECT "chat_id", "dedup_key" FROM "nianlun_message"'
-    ' WHERE ("chat_id", "dedup_key") IN (VALUES {pairs})'
-)
-_WITHDRAWALS = (
-    'SELECT "chat_id", "message_id", "user_id", "begins" FROM "nianlun_exclusion"'
-    ' WHERE "reason" = \'withdrawn\' AND ("chat_id", "message_id") IN (VALUES {pairs})'
-)
+# Joins: for a row value IN pairs SQLite would use the chat alone and read all that is in it. The
+# sign keeps it from the index of reasons, of which a chat may have many alike.
+_KNOWN_KEYS = """
+WITH pair (chat_id, value) AS (VALUES {pairs})
+SELECT m.chat_id, m.dedup_key FROM pair CROSS JOIN nianlun_message m
+WHERE m.chat_id = pair.chat_id AND m.dedup_key = pair.value
+"""
+_WITHDRAWALS = """
+WITH pair (chat_id, value) AS (VALUES {pairs})
+SELECT e.chat_id, e.message_id, e.user_id, e.begins FROM pair CROSS JOIN nianlun_exclusion e
+WHERE e.chat_id = pair.chat_id AND e.message_id = pair.value AND +e.reason = 'withdrawn'
+"""
 _WITHIN = """
 WITH span (first, after) AS (VALUES {pairs})
 SELECT m.seq, m.dedup_key, m.time, m.user_id, m.name, m.text,
-    m.withdrawn_at IS NOT NULL OR COALESCE(m.skipped, '') = 'opted_out'
+    m.withdrawn_at IS NOT NULL OR COALESCE(m.skipped, '') IN ('opted_out', 'paused')
 FROM span CROSS JOIN nianlun_message m
 WHERE m.chat_id = ? AND m.time >= span.first AND m.time < span.after
 """
@@ -84,6 +94,11 @@ _BLANK_PENDING = (
     f"UPDATE nianlun_message SET {_BLANK}, skipped = 'opted_out'"
     " WHERE chat_id = ? AND user_id = ? AND activity_id IS NULL AND skipped IS NULL"
 ).format(key=_WORDLESS_KEY)
+_BLANK_SINCE = (
+    f"UPDATE nianlun_message SET {_BLANK}, skipped = 'paused'"
+    " WHERE chat_id = ? AND time > ? AND activity_id IS NULL AND withdrawn_at IS NULL"
+    " AND COALESCE(skipped, '') <> 'opted_out'"
+).format(key=_WORDLESS_KEY)
 # Where nobody knows more of a speaker than the name, the id is the name.
 _BLANK_SPEAKERS = (
     f"UPDATE nianlun_message SET {_BLANK}, withdrawn_at = COALESCE(withdrawn_at, ?),"
@@ -93,7 +108,7 @@ _BLANK_SPEAKERS = (
 )
 _SAID_ANYTHING = (
     "SELECT COUNT(*) AS messages FROM nianlun_message WHERE chat_id = ? AND user_id IN ({marks})"
-    " AND withdrawn_at IS NULL AND COALESCE(skipped, '') <> 'opted_out'"
+    " AND withdrawn_at IS NULL AND COALESCE(skipped, '') NOT IN ('opted_out', 'paused')"
 )
 _WINDOWS_OF = (
     "SELECT DISTINCT activity_id FROM nianlun_message WHERE chat_id = ? AND user_id IN ({marks})"
@@ -110,7 +125,7 @@ _BUILT_ON = (
 )
 _WORDLESS = (
     "SELECT seq FROM nianlun_message WHERE chat_id = ?"
-    " AND (withdrawn_at IS NOT NULL OR skipped = 'opted_out')"
+    " AND (withdrawn_at IS NOT NULL OR skipped IN ('opted_out', 'paused'))"
 )
 _OWNERS = """
 SELECT user_id FROM nianlun_message WHERE chat_id = ?
@@ -159,6 +174,7 @@ async def withdrawals(
 
 async def _of_pairs(query: str, pairs: Sequence[tuple[int, str]]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
+    pairs = list(dict.fromkeys(pairs))
     for start in range(0, len(pairs), _PAIRS):
         part = pairs[start : start + _PAIRS]
         marks = ",".join(["(?,?)"] * len(part))
@@ -226,6 +242,12 @@ async def blank_pending(chat_id: int, user_id: str) -> int:
     return (await query(_BLANK_PENDING, [chat_id, user_id]))[0]
 
 
+async def blank_since(chat_id: int, moment: datetime) -> int:
+    """Take the words of what was said after this moment and is in no note; returns how many."""
+    query = get_connection("default").execute_query
+    return (await query(_BLANK_SINCE, [chat_id, moment.isoformat(" ")]))[0]
+
+
 async def windows_of(chat_id: int, user_ids: Sequence[str]) -> list[int]:
     """Row ids of the activities that cover a message of these speakers."""
     query = _WINDOWS_OF.format(marks=",".join("?" * len(user_ids)))
@@ -274,6 +296,12 @@ async def wordless(chat_id: int) -> list[int]:
 async def everybody(chat_id: int) -> list[str]:
     """User ids of all to whom anything of a chat belongs. Reads the whole chat."""
     return [row["user_id"] for row in await _rows(_OWNERS, *[chat_id] * 4)]
+
+
+async def highest_id(table: str) -> int:
+    """The highest row id that a table has or had."""
+    rows = await _rows("SELECT seq FROM sqlite_sequence WHERE name = ?", table)
+    return rows[0]["seq"] if rows else 0
 
 
 async def set_property(key: str, value: str) -> None:

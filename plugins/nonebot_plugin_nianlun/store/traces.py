@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from pathlib import Path
 import sqlite3
 import time
@@ -17,6 +18,7 @@ from uuid import uuid4
 from nonebot import logger
 from tortoise.exceptions import OperationalError
 
+from ..errors import Overtaken
 from . import sql
 from .database import BUSY_TIMEOUT_MS, back_up, backups, connect
 from .models import Chat, Property
@@ -51,6 +53,27 @@ async def last_erasure(chat_id: int) -> str | None:
     """
     row = await Property.get_or_none(key=f"{_ERASED}{chat_id}")
     return None if row is None else row.value
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """That something of a chat was read, after the erasure of that name."""
+
+    erasure: str | None
+
+
+async def reading(chat_id: int) -> Reading:
+    """To be kept beside what is read of a chat from now on."""
+    return Reading(await last_erasure(chat_id))
+
+
+async def check(chat_id: int, read: Reading | None) -> None:
+    """Raise Overtaken when what was read may hold words that are erased since.
+
+    Runs inside the transaction that stores what was made of it.
+    """
+    if read is not None and await last_erasure(chat_id) != read.erasure:
+        raise Overtaken
 
 
 class Traces:

@@ -62,3 +62,9 @@ async def calls(chat_id: int, date: str, purposes: Sequence[str]) -> tuple[int, 
     query = UsageCount.filter(chat_id=chat_id, date=date, purpose__in=list(purposes))
     rows = await query.values("calls", "failures")
     return sum(row["calls"] for row in rows), sum(row["failures"] for row in rows)
+
+
+async def since(chat_id: int, date: str) -> list[UsageCount]:
+    """All counts from that logical day on, oldest first."""
+    query = UsageCount.filter(chat_id=chat_id, date__gte=date)
+    return await query.order_by("date", "purpose", "model")

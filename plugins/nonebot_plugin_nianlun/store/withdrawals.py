@@ -17,6 +17,8 @@ Known: TypeAlias = dict[tuple[int, str], list[tuple[str | None, datetime]]]
 _BLANK = {"text": "", "key_messages": "[]"}
 _CLOCK_TOLERANCE = timedelta(minutes=10)
 """How much earlier than its message a withdrawal may seem to be, where the clocks differ."""
+_LONGEST_WRITER = 32
+"""Width of the column; who edits has a QQ number, which is shorter."""
 _AGAIN = timedelta(minutes=1)
 """A notice is reported twice within this time."""
 
@@ -132,6 +134,43 @@ async def blank_memories(chat_id: int) -> int:
     blanked = await memories.exclude(text="").count()
     await memories.update(stale=True, merged=False, **_BLANK)
     await NoteVersion.filter(chat_id=chat_id).update(blanked=True, **_BLANK)
+    return blanked
+
+
+async def blank_edited(chat_id: int, user_ids: Sequence[str]) -> int:
+    """Empty what these people wrote into notes, at whatever version, with what was built on it.
+
+    Returns of how many notes a text is gone. Runs inside the caller's transaction.
+    """
+    writers = [user_id for user_id in user_ids if len(user_id) <= _LONGEST_WRITER]
+    theirs = {"chat_id": chat_id, "writer__in": writers}
+    refs: dict[str, set[str]] = {"activity": set(), "day": set(), "month": set(), "year": set()}
+    for old in await NoteVersion.filter(**theirs).only("kind", "ref"):
+        refs[old.kind].add(old.ref)
+    refs["activity"] |= {str(row.number) for row in await Activity.filter(**theirs).only("number")}
+    for row in await Memory.filter(**theirs).only("kind", "period"):
+        refs[row.kind].add(row.period)
+    ids: list[int] = []
+    for part in chunks(sorted(refs["activity"])):
+        numbered = Activity.filter(chat_id=chat_id, number__in=list(map(int, part)))
+        ids += [row.id for row in await numbered.only("id")]
+    blanked = await blank_notes(chat_id, ids) if ids else 0
+    built_on: list[str] = []
+    for kind in ("day", "month", "year"):
+        above, more = await _blank_built_on(chat_id, kind, built_on) if built_on else (0, [])
+        blanked += above + await _blank_periods(chat_id, kind, sorted(refs[kind]))
+        built_on = sorted({*more, *refs[kind]})
+    return blanked
+
+
+async def _blank_periods(chat_id: int, kind: str, periods: Sequence[str]) -> int:
+    blanked = 0
+    for part in chunks(periods):
+        memories = Memory.filter(chat_id=chat_id, kind=kind, period__in=part)
+        blanked += await memories.exclude(text="").count()
+        await memories.update(stale=True, merged=False, **_BLANK)
+        earlier = NoteVersion.filter(chat_id=chat_id, kind=kind, ref__in=part)
+        await earlier.update(blanked=True, **_BLANK)
     return blanked
 
 

@@ -1,0 +1,70 @@
+"""What is on record of one person."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import cast
+
+from tortoise.expressions import Q
+from tortoise.functions import Count, Max, Min
+
+from . import exclusions
+from .keys import short_id
+from .models import Activity, Fact, Speaker, SpeakerName
+from .models import Message as MessageRow
+
+_MOST_FACTS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Mine:
+    """What a chat holds of one person, in rows."""
+
+    messages: int
+    first_at: datetime | None
+    last_at: datetime | None
+    names: tuple[str, ...]
+    """The first one first."""
+    moments: int
+    facts: int
+    shown: tuple[tuple[str, str], ...]
+    """The first of their facts: `category:name` or the category, and the text."""
+    opted_out: bool
+
+
+async def known(chat_id: int, user_id: str) -> Mine:
+    speaker = short_id(user_id)
+    said = MessageRow.filter(chat_id=chat_id, user_id=speaker, withdrawn_at=None)
+    said = said.filter(Q(skipped=None) | Q(skipped__in=["declined", "refused"]))
+    counted = said.annotate(count=Count("id"), first=Min("time"), last=Max("time"))
+    (row,) = await counted.values("count", "first", "last")
+    names = SpeakerName.filter(chat_id=chat_id, user_id=speaker).order_by("first_seen", "id")
+    facts = Fact.filter(chat_id=chat_id, owner=speaker).exclude(text="")
+    shown = await facts.order_by("category", "name", "id").limit(_MOST_FACTS)
+    return Mine(
+        messages=row["count"],
+        first_at=_moment(row["first"]),
+        last_at=_moment(row["last"]),
+        names=tuple(cast("list[str]", await names.values_list("name", flat=True))),
+        moments=await Activity.filter(chat_id=chat_id, owner=speaker).exclude(text="").count(),
+        facts=await facts.count(),
+        shown=tuple((":".join(filter(None, (f.category, f.name))), f.text) for f in shown),
+        opted_out=await exclusions.opted_out(chat_id, user_id),
+    )
+
+
+async def chats_of(user_id: str) -> set[int]:
+    """Row ids of the chats in which somebody is known, or something is known of them.
+
+    Reads all chats: it is asked for seldom.
+    """
+    speaker = short_id(user_id)
+    as_speaker = await Speaker.filter(user_id=speaker).values_list("chat_id", flat=True)
+    as_owner = await Fact.filter(owner=speaker).distinct().values_list("chat_id", flat=True)
+    return {*cast("list[int]", as_speaker), *cast("list[int]", as_owner)}
+
+
+def _moment(value: object) -> datetime | None:
+    """SQLite gives back an aggregate of times as text."""
+    return datetime.fromisoformat(value) if isinstance(value, str) else cast("datetime", value)
