@@ -186,7 +186,7 @@ async def _record_sent(
         logger.opt(exception=error).error("机器人发的一句话没有记录下来")
 
 
-register(nianlun, nianlun.character)
+register(nianlun)
 
 _replies = on_message(priority=1, block=False)
 _replies.permission = ReplyGate(

@@ -50,6 +50,7 @@ async def chat_status(nianlun: Nianlun, chat: ChatKey, chat_id: int) -> ChatStat
         turns_today=turns_today,
         turns_failed=turns_failed,
         last_turn_at=turn.success_at,
+        muted=counts.muted,
     )
 
 
@@ -65,6 +66,7 @@ def _last_error(
         nianlun.recaller.personas,
         *client,
         nianlun.embedding,
+        nianlun.media,
     )
     trouble = nianlun.lost or next((part.trouble for part in parts if part.trouble), None)
     trouble = trouble or nianlun.replier.silence(chat)

@@ -18,7 +18,7 @@ Positive = Annotated[int, Field(ge=1)]
 Window = Annotated[int, Field(ge=1, le=500)]
 _CHAT = re.compile(r"(?:[^/\s]+/)?(?:group|private|store):[^/\s]+|\d+")
 _MOMENT = r"([01]?\d|2[0-3]):([0-5]\d)"
-_SECRETS = {"panel_token", "api_keys", "embedding_api_key"}
+_SECRETS = {"panel_token", "api_keys", "embedding_api_key", "vision_api_key"}
 
 
 class Settings(BaseModel):
@@ -49,6 +49,12 @@ class Settings(BaseModel):
     embedding_base_url: str = ""
     """Where it is asked; empty is where the chat model is, with the same key."""
     embedding_api_key: str = ""
+    vision_model: str = ""
+    """Looks at the pictures that members send: a model of an OpenAI-compatible endpoint. Empty is
+    off."""
+    vision_base_url: str = ""
+    """Where it is asked; empty is where the chat model is, with the same key."""
+    vision_api_key: str = ""
     enabled_chats: frozenset[str] = frozenset()
     disabled_chats: frozenset[str] = frozenset()
     members_read: bool = True
@@ -72,6 +78,8 @@ class Settings(BaseModel):
     """A longer reply goes out as several messages."""
     typing_speed: Annotated[int, Field(ge=0)] = 40
     """Characters a second at which the further messages of a reply come; 0: at once."""
+    reply_tools: bool = True
+    """In a reply the model may look things up and write things down."""
     activity_messages: Window = 50
     activity_messages_private: Window = 20
     activity_min_messages: Positive = 8

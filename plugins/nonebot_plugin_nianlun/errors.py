@@ -16,6 +16,7 @@ NianlunError
 ├── MemoryRequestError   a call of the memory interface asks for what cannot be; nothing is changed
 │   └── MemoryNotFound       it names a speaker or a memory that the store does not have
 ├── ImportFileError      a chat export cannot be read; nothing of it is stored
+├── CorrectionError      what is to be corrected is not there, or cannot be; nothing is changed
 ├── NotRecorded          somebody may not be recorded, or a chat is not: nothing is stored
 ├── NoteRejected         a note breaks a writing rule; the text is meant for the model
 └── PromptTooSmall       the fixed part of a prompt is larger than the whole budget
@@ -121,6 +122,10 @@ class BadAnswer(ModelError):
 
 class ImportFileError(NianlunError):
     """A chat export cannot be read; the message says where and why."""
+
+
+class CorrectionError(NianlunError):
+    """What somebody wants corrected is not there, or cannot be; nothing was changed."""
 
 
 class NotRecorded(NianlunError):

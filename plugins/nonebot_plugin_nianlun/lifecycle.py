@@ -22,9 +22,11 @@ from .capture.outgoing import SEND_APIS, ambiguous, sent
 from .capture.presence import Presence
 from .capture.recorder import Recorder
 from .chat.delivery import sending
+from .chat.mutes import Mutes
 from .chat.recall import Recaller
 from .chat.reply import new_replier
 from .chat_status import chat_status
+from .clearings import Clearings
 from .clock import Clock, SystemClock
 from .commands.gate import CommandWords
 from .config import Config
@@ -32,6 +34,7 @@ from .embedding import Embedding
 from .errors import ChatError
 from .jobs import Jobs
 from .llm.writers import new_client, new_writer
+from .media import new_media
 from .memory.calendar import Calendar
 from .memory.invariants import Inspection
 from .memory.protocols import NoteWriter
@@ -49,6 +52,7 @@ from .store import (
     speakers,
     usage,
 )
+from .store.backup import Restorations
 from .store.endpoints import Endpoints
 from .store.reindexing import Reindexing
 from .store.search import SearchReader
@@ -110,10 +114,14 @@ class Nianlun:
         self.jobs = Jobs(
             settings, self.clock, self.calendar, self._new_writer, self.recaller, self.hears
         )
+        self.media = new_media(self, config)
         self.outcomes = Outcomes(self.clock)
         self.turns = turn_memory(self)
+        self.mutes = Mutes()
         self.replier = new_replier(self)
         self.traces = Traces(self.path)
+        self.clearings = Clearings(self)
+        self._restorations = Restorations()
         self.reindexing = Reindexing(self.path)
         self._guard: asyncio.Task[None] | None = None
         self._ticking: asyncio.Task[None] | None = None
@@ -135,6 +143,9 @@ class Nianlun:
         await database.prepare(self.path)
         await database.open_store(self.path)
         self._file = database.identity(self.path)
+        await self._restorations.start()
+        await self.mutes.look()
+        self.clearings.start()
         self.traces.start()
         self.reindexing.start()
         self.traces.soon()
@@ -162,8 +173,11 @@ class Nianlun:
         if database.identity(self.path) != self._file:
             self.lost = f"数据库文件 {self.path} 被移走或换掉了，现在记的都会丢失：请重启机器人"
             logger.error(self.lost)
+        await self._restorations.look()
+        await self.mutes.look()
         await self.presence.keep()
         self.embedding.soon()
+        self.media.soon()
         self.jobs.soon()
         self.traces.soon()
 
@@ -173,8 +187,10 @@ class Nianlun:
             self._ticking.cancel()
             await asyncio.gather(self._ticking, return_exceptions=True)
             self._ticking = None
+        await self.clearings.stop()
         await self.jobs.stop()
         await self.catching_up.stop()
+        await self.media.stop()
         if self.turns is not None:
             await self.turns.stop()
         await self.recorder.stop()
@@ -230,6 +246,7 @@ class Nianlun:
             if message.user_id != ME and self._is_command(message):
                 message = replace(message, skipped="command")
             self.recorder.accept(message)
+            self.media.heard(message)
             self.replier.heard(message)
 
     def _is_command(self, message: Incoming) -> bool:
@@ -332,6 +349,7 @@ class Nianlun:
             speaker=None if speaker is None else await speakers.resolve(chat_id, speaker),
             time_range=time_range,
             asker=asker,
+            linked=True,
         )
 
     async def tidy(self, chat: ChatKey) -> TidyReport:

@@ -6,7 +6,6 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from datetime import timedelta
 from typing import TYPE_CHECKING, TypeAlias
 
 from nonebot import logger
@@ -15,11 +14,11 @@ from .clock import Clock
 from .errors import NotRecorded, Overtaken
 from .llm.turn_writer import TurnWriter
 from .memory.calendar import Calendar
-from .memory.fact_items import LONGEST_TURN
+from .memory.fact_items import LONGEST_TURN, TURN_AGE
 from .memory.promises import dated
 from .memory.render import display_names, text_of
 from .outcomes import Outcomes
-from .store import chats, diary, messages
+from .store import chats, diary, messages, traces
 from .types import ChatKey, Message, Scene
 
 if TYPE_CHECKING:
@@ -28,9 +27,6 @@ if TYPE_CHECKING:
 SceneOf: TypeAlias = Callable[[ChatKey, int, str], Awaitable[Scene]]
 """The scene in a chat (by key and row id), with what a text brings up there."""
 Affordable: TypeAlias = Callable[[int, ChatKey], Awaitable[bool]]
-TURN_AGE = timedelta(hours=6)
-"""What was said longer before the end of a turn is no part of it: its moments would get the wrong
-time, and a line that is taken back later looks for them near its own."""
 STOP_SECONDS = 5.0
 """At the end, so long is waited for what is under way."""
 
@@ -100,6 +96,7 @@ class TurnMemory:
         chat_id = await chats.find(chat)
         if chat_id is None:
             return False
+        read = await traces.reading(chat_id)
         lines = await self._new_lines(chat, chat_id)
         if all(line.is_mine for line in lines) or not await self._affordable(chat_id, chat):
             return False
@@ -111,7 +108,7 @@ class TurnMemory:
         seen = [line.seq for line in lines]
         moments = [self._moment(text, lines, asker) for text in found.moments]
         learnt = dated(found.facts, lines, self._calendar)
-        await diary.keep_turn(chat_id, seen, learnt, moments, self._clock.now())
+        await diary.keep_turn(chat_id, seen, learnt, moments, self._clock.now(), read)
         self._read[chat] = max(seen)
         return True
 

@@ -34,6 +34,11 @@ KEY_MESSAGE_LIMITS: dict[NoteKind, int] = {"activity": 3, "day": 10, "month": 30
 """Most key messages that each kind may cite."""
 
 
+def is_edited(writer: str) -> bool:
+    """Whether the writer of a note is a person: then it is the QQ number of the one."""
+    return writer not in ("model", "offline")
+
+
 @dataclass(frozen=True, slots=True)
 class ChatKey:
     """One group or one private peer as seen by one bot account."""
@@ -198,7 +203,7 @@ class Memory:
 
     @property
     def edited(self) -> bool:
-        return self.writer not in ("model", "offline")
+        return is_edited(self.writer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,6 +285,8 @@ class ChatStatus:
     """Those of them that came to nothing."""
     last_turn_at: datetime | None = None
     """When this process last took in a turn without trouble."""
+    muted: bool = False
+    """Replying is switched off for this chat."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,8 @@ from nonebot.adapters.onebot.v11 import (
 import pytest
 
 from plugins.nonebot_plugin_nianlun.chat.delivery import (
+    MOST_NODES,
+    MOST_PLAIN,
     Purpose,
     send_long,
     send_text,
@@ -149,6 +151,22 @@ async def test_without_bundles_it_goes_out_in_pieces(failure: Exception) -> None
         *(sent(event, piece) for piece in pieces),
     ]
     assert set(wire.marks) == {"command"}
+
+
+@pytest.mark.parametrize(("refused", "most"), [(False, MOST_NODES), (True, MOST_PLAIN)])
+async def test_what_is_too_long_is_cut_off_and_told(refused: bool, most: int) -> None:
+    wire, event = Wire(), event_in("group")
+    if refused:
+        wire = Wire({"send_group_forward_msg": ActionFailed(retcode=1404)})
+    text = "".join(f"{number:04}" for number in range(25 * (most + 3)))
+    await send_long(wire.bot(), event, "", text * 10, character="小年", purpose="command")
+    said = [data["message"].extract_plain_text() for api, data in wire.calls if api == "send_msg"]
+    if not refused:
+        [(_, data)] = wire.calls
+        said = [node.data["content"].extract_plain_text() for node in data["messages"]]
+    assert len(said) == most
+    assert (text * 10).startswith("".join(said[:-1]))
+    assert said[-1] == "……太长了，后面还有 4 段没有发出来。"
 
 
 async def test_a_bundle_that_may_have_arrived_is_not_sent_again() -> None:

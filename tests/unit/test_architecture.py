@@ -90,6 +90,21 @@ def test_each_library_stays_in_its_room(file: Path) -> None:
         assert starts(used, "nonebot_plugin_alconna", "arclet") == set()
     if room not in {"panel", "api"}:
         assert starts(used, "fastapi", "starlette") == set()
+    if room != "pictures":
+        assert starts(used, "PIL") == set()
+
+
+@pytest.mark.parametrize("file", sorted((PACKAGE / "pictures").rglob("*.py")), ids=name_of)
+def test_pictures_are_drawn_from_numbers_alone(file: Path) -> None:
+    assert {name for name in outside(file) if name.startswith("nonebot")} == set()
+    foreign = {n for n in inside(file) if not n.startswith(("pictures", "memory.moods"))}
+    assert foreign - {"memory"} == set()
+
+
+@pytest.mark.parametrize("file", FILES, ids=name_of)
+def test_only_commands_show_pictures(file: Path) -> None:
+    if file.relative_to(PACKAGE).parts[0] not in {"commands", "pictures"}:
+        assert starts(inside(file), "pictures") == set()
 
 
 @pytest.mark.parametrize("file", FILES, ids=name_of)

@@ -5,33 +5,34 @@ from __future__ import annotations
 import pytest
 
 from plugins.nonebot_plugin_nianlun.commands.permissions import (
-    ABOUT_ONESELF,
-    READING,
+    RIGHT_NAMES,
+    Right,
     Role,
-    Verb,
     may,
     refusal,
 )
 from plugins.nonebot_plugin_nianlun.types import ChatKind
 
-VERBS: tuple[Verb, ...] = ("帮助", "状态", "今天", "昨天", "日期", "整理", "核对")
-OWN: set[Verb] = {"别记我", "可以记我", "忘记我"}
-ALL: set[Verb] = set(VERBS)
-READ: set[Verb] = {"帮助", "今天", "昨天", "日期"}
-NONE: set[Verb] = set()
+RIGHTS: tuple[Right, ...] = ("read", "govern", "own", "owner")
+ALL: set[Right] = set(RIGHTS)
+GOVERN: set[Right] = {"read", "govern", "own"}
+READ: set[Right] = {"read", "own"}
+OWN: set[Right] = {"own"}
+STORE: set[Right] = {"read", "govern", "owner"}
+NONE: set[Right] = set()
 
-# superuser, role, kind of chat: allowed with members_read, allowed without
-TABLE: list[tuple[bool, Role, ChatKind, set[Verb], set[Verb]]] = [
+# superuser, role, kind of chat: what they may where members read, and where they do not
+TABLE: list[tuple[bool, Role, ChatKind, set[Right], set[Right]]] = [
     (True, "member", "group", ALL, ALL),
     (True, "", "group", ALL, ALL),
     (True, "", "private", ALL, ALL),
-    (True, "", "store", ALL, ALL),
-    (False, "owner", "group", ALL, ALL),
-    (False, "admin", "group", ALL, ALL),
-    (False, "member", "group", READ, NONE),
-    (False, "", "group", NONE, NONE),
-    (False, "", "private", ALL, ALL),
-    (False, "member", "private", ALL, ALL),
+    (True, "", "store", STORE, STORE),
+    (False, "owner", "group", GOVERN, GOVERN),
+    (False, "admin", "group", GOVERN, GOVERN),
+    (False, "member", "group", READ, OWN),
+    (False, "", "group", OWN, OWN),
+    (False, "", "private", GOVERN, GOVERN),
+    (False, "member", "private", GOVERN, GOVERN),
     (False, "owner", "store", NONE, NONE),
     (False, "", "store", NONE, NONE),
 ]
@@ -39,38 +40,22 @@ TABLE: list[tuple[bool, Role, ChatKind, set[Verb], set[Verb]]] = [
 
 @pytest.mark.parametrize(("is_superuser", "role", "kind", "open_to", "closed_to"), TABLE)
 def test_table(
-    is_superuser: bool, role: Role, kind: ChatKind, open_to: set[Verb], closed_to: set[Verb]
+    is_superuser: bool, role: Role, kind: ChatKind, open_to: set[Right], closed_to: set[Right]
 ) -> None:
     for members_read, expected in ((True, open_to), (False, closed_to)):
         allowed = {
-            verb
-            for verb in VERBS
-            if may(verb, is_superuser=is_superuser, role=role, kind=kind, members_read=members_read)
+            right
+            for right in RIGHTS
+            if may(
+                right, is_superuser=is_superuser, role=role, kind=kind, members_read=members_read
+            )
         }
         assert allowed == expected
 
 
-@pytest.mark.parametrize(("is_superuser", "role", "kind", "open_to", "closed_to"), TABLE)
-def test_everybody_may_speak_for_themselves(
-    is_superuser: bool, role: Role, kind: ChatKind, open_to: set[Verb], closed_to: set[Verb]
-) -> None:
-    """Whoever they are and whatever they may read; a store has nobody who speaks."""
-    assert ABOUT_ONESELF == OWN
-    for members_read in (True, False):
-        allowed = {
-            verb
-            for verb in OWN
-            if may(verb, is_superuser=is_superuser, role=role, kind=kind, members_read=members_read)
-        }
-        assert allowed == (set() if kind == "store" else OWN)
-
-
 def test_a_refusal_is_one_line_that_names_who_may() -> None:
-    for verb in VERBS:
-        assert "\n" not in refusal(verb)
-        assert "群主、管理员" in refusal(verb)
-    assert refusal("今天") != refusal("整理")
-
-
-def test_nothing_that_changes_the_memory_is_for_reading() -> None:
-    assert READING == READ
+    assert set(RIGHT_NAMES) == ALL
+    for right in ("read", "govern", "owner"):
+        assert "\n" not in refusal(right)
+        assert "主人可以" in refusal(right)
+    assert refusal("read") != refusal("govern") != refusal("owner")

@@ -18,6 +18,7 @@ from plugins.nonebot_plugin_nianlun.commands.views import (
     memory_view,
     status_view,
     tidy_view,
+    troubles_view,
 )
 from plugins.nonebot_plugin_nianlun.memory.calendar import Calendar
 from plugins.nonebot_plugin_nianlun.memory.invariants import Inspection
@@ -112,6 +113,16 @@ def test_the_status_shows_how_facts_and_diary_after_replies_went() -> None:
         "回复之后的事实和日记：今天 9 次，没写成 2 次，最近一次写成：2026-11-29 10:32"
     )
     assert len(lines) == 8
+
+
+def test_the_status_says_that_replying_is_switched_off() -> None:
+    assert "静音中" in status_view(replace(STATUS, muted=True), CALENDAR).splitlines()[1]
+    assert "静音" not in status_view(STATUS, CALENDAR)
+
+
+def test_what_is_in_trouble_is_one_line_each() -> None:
+    troubles = {"接口": "连不上\n第二行", "最近一次回复没有记忆": None}
+    assert troubles_view(troubles) == ["接口：连不上 第二行"]
 
 
 def test_the_status_shows_why_the_offline_writer_writes() -> None:

@@ -1,63 +1,64 @@
-"""What the commands need from the rest of the product."""
+"""What every command needs from the rest of the product, whatever it does."""
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Protocol
+import asyncio
+from typing import TYPE_CHECKING
+
+from nonebot import logger
 
 from ..clock import Clock
-from ..memory.calendar import Calendar
-from ..memory.invariants import Inspection
-from ..types import Activity, ChatKey, ChatStatus, Forgotten, Memory, MemoryKind, TidyReport
+from ..store import chats
+from ..types import ChatKey, ChatKind
+
+if TYPE_CHECKING:
+    from ..lifecycle import Nianlun
+
+_PATIENCE = 3.0
+"""Seconds that a command waits to know who may use it."""
 
 
-class Desk(Protocol):
-    """The one place that commands ask. Its methods raise `NianlunError`, one line for a person."""
+class Desk:
+    """Where commands come in."""
+
+    def __init__(self, nianlun: Nianlun) -> None:
+        self._nianlun = nianlun
 
     @property
-    def calendar(self) -> Calendar: ...
-
-    @property
-    def clock(self) -> Clock: ...
-
-    @property
-    def members_read(self) -> bool:
-        """Ordinary members of a group may read what is remembered of it."""
-        ...
+    def clock(self) -> Clock:
+        return self._nianlun.clock
 
     @property
     def superusers(self) -> frozenset[str]:
         """QQ numbers as text."""
-        ...
+        return self._nianlun.superusers
 
     def hears(self, chat: ChatKey) -> bool:
         """Whether this chat is served at all."""
-        ...
+        return self._nianlun.hears(chat)
 
-    async def status(self, chat: ChatKey) -> ChatStatus: ...
+    async def members_read(self, chat: ChatKey) -> bool:
+        """Whether ordinary members of this group may read what is remembered of it; nobody reads
+        it while that cannot be found out."""
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                row = await chats.row(chat)
+        except Exception as error:
+            logger.warning(f"{chat} 不知道成员能不能看记忆，这次不给看：{error!r}")
+            return False
+        if row is None or row.members_read is None:
+            return self._nianlun.members_read
+        return row.members_read
 
-    async def memory(self, chat: ChatKey, kind: MemoryKind, period: str) -> Memory | None: ...
+    async def meant(self, kind: ChatKind, typed: str, here: ChatKey) -> ChatKey:
+        """The chat that somebody means by `123` or `10001/group:123`.
 
-    async def activities(self, chat: ChatKey, date: str) -> list[Activity]:
-        """Those of one logical day (`YYYY-MM-DD`), in time order."""
-        ...
-
-    async def tidy(self, chat: ChatKey) -> TidyReport:
-        """Do everything that the chat owes, now."""
-        ...
-
-    async def inspect(self, chat: ChatKey) -> Inspection:
-        """Check that nothing is lost, taken twice, or kept against a withdrawal."""
-        ...
-
-    async def opt_out(self, chat: ChatKey, user_id: str, at: datetime) -> bool:
-        """Stop recording a member's words from `at` on; False when they were not recorded."""
-        ...
-
-    async def opt_in(self, chat: ChatKey, user_id: str, at: datetime) -> bool:
-        """Record a member's words again from `at` on; False when they are recorded already."""
-        ...
-
-    async def forget(self, chat: ChatKey, user_id: str, at: datetime) -> Forgotten:
-        """Remove what a member said until `at`, with their names and facts."""
-        ...
+        A number is first one of the bot account that is asked. Raises ChatError when no such
+        chat was recorded, or several were.
+        """
+        if ":" in typed:
+            return await chats.resolve(typed)
+        near = ChatKey(here.self_id, kind, typed)
+        return (
+            near if await chats.find(near) is not None else await chats.resolve(f"{kind}:{typed}")
+        )

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from nonebot.typing import T_DependencyCache
 
 WORD = "记忆"
+ALIAS = "nianlun"
 SEPARATORS = " \t\r\n\u3000\u00a0"
 """What may stand between the parts of a command; phones type the full-width space."""
 
@@ -26,9 +27,9 @@ def is_command(text: str, starts: Collection[str]) -> bool:
     """Whether `text` begins with a command start and the word, and the word ends there."""
     text = text.lstrip(SEPARATORS)
     for start in starts:
-        head = start + WORD
-        if text.startswith(head) and (len(text) == len(head) or text[len(head)] in SEPARATORS):
-            return True
+        for head in (start + WORD, start + ALIAS):
+            if text.startswith(head) and (len(text) == len(head) or text[len(head)] in SEPARATORS):
+                return True
     return False
 
 
@@ -83,7 +84,7 @@ class CommandWords:
         return False
 
     def _is_command(self, text: str) -> bool:
-        if WORD not in text:
+        if WORD not in text and ALIAS not in text:
             return False
         text = text.lstrip(SEPARATORS)
         if self._nickname is not None and (name := self._nickname.match(text)):

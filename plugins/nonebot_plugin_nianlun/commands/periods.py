@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, datetime
 import re
+import unicodedata
 
+from ..memory.calendar import Calendar
+from ..memory.time_words import TimeRange, parse_time_range
 from ..types import MemoryKind
 
 PERIOD_SHAPE = r"[0-9]{4}(?:[-/.][0-9]{1,2}){0,2}"
 """What is meant as a day, a month or a year, whether or not it exists."""
 PERIOD_HINT = "请写成 2026-01-05、2026-01 或 2026。"
+_LONGEST = 40
+_FILLERS = re.compile(r"[\s的那这天]*")
 
 
 def read_period(text: str) -> tuple[MemoryKind, str] | None:
     """`2026-1-5` -> `("day", "2026-01-05")`; None when `text` has another shape or no such
     date exists."""
+    text = unicodedata.normalize("NFKC", text)  # phones type full-width digits
     if not re.fullmatch(PERIOD_SHAPE, text):
         return None
     numbers = [int(part) for part in re.split(r"[-/.]", text)]
@@ -24,3 +30,29 @@ def read_period(text: str) -> tuple[MemoryKind, str] | None:
         return None
     kinds: tuple[MemoryKind, ...] = ("year", "month", "day")
     return kinds[len(numbers) - 1], key[: (4, 7, 10)[len(numbers) - 1]]
+
+
+def read_time(text: str, calendar: Calendar, now: datetime) -> TimeRange | None:
+    """The time that `text` is, all of it; None for words that are, or have in them, more."""
+    if len(text) > _LONGEST:
+        return None
+    found = parse_time_range(text, now=now, tz=calendar.zone, day_starts_at=calendar.day_starts_at)
+    if found is None or not _FILLERS.fullmatch(text.replace(found.words, "", 1)):
+        return None
+    return found
+
+
+def read_date(text: str, calendar: Calendar, now: datetime) -> tuple[MemoryKind, str] | None:
+    """A day, month or year as a date or in words (上周三, 去年7月21日, 上个月); else None."""
+    if (period := read_period(text)) is not None:
+        return period
+    if re.fullmatch(PERIOD_SHAPE, text) or (found := read_time(text, calendar, now)) is None:
+        return None
+    first, last = found.first_day, found.last_day
+    if found.unit == "day" and first == last:
+        return "day", first.isoformat()
+    if found.unit == "month" and (first.year, first.month) == (last.year, last.month):
+        return "month", first.isoformat()[:7]
+    if found.unit == "year" and first.year == last.year:
+        return "year", first.isoformat()[:4]
+    return None

@@ -6,34 +6,50 @@ from typing import Literal, TypeAlias
 
 from ..types import ChatKind
 
-Verb: TypeAlias = Literal[
-    "帮助", "状态", "今天", "昨天", "日期", "整理", "核对", "别记我", "可以记我", "忘记我"
-]
-"""The commands under `/记忆`; `日期` stands for a day, a month or a year."""
+Right: TypeAlias = Literal["read", "govern", "own", "owner"]
+"""Who may use a command, about the chat in which it is said:
+
+- `read`: members of a group unless its memory is closed to them, and whoever governs
+- `govern`: owner and admins of a group, the peer of a private chat, superusers
+- `own`: everybody, about themselves alone
+- `owner`: superusers alone
+"""
 Role: TypeAlias = Literal["owner", "admin", "member", ""]
 """A speaker's rank in the group; empty where there is none."""
 
-READING: frozenset[Verb] = frozenset({"帮助", "今天", "昨天", "日期"})
-"""What an ordinary member may use unless the setting `members_read` is off."""
+RIGHT_NAMES: dict[Right, str] = {
+    "read": "大家",
+    "govern": "管理",
+    "own": "自己",
+    "owner": "主人",
+}
+_REFUSALS: dict[Right, str] = {
+    "read": "只有群主、管理员和机器人的主人可以看这个群的记忆。",
+    "govern": "只有群主、管理员和机器人的主人可以用这条指令。",
+    "own": "这条指令只能说自己。",
+    "owner": "只有机器人的主人可以用这条指令。",
+}
 
-ABOUT_ONESELF: frozenset[Verb] = frozenset({"别记我", "可以记我", "忘记我"})
-"""What everybody may ask for, about themselves alone."""
 
-
-def may(verb: Verb, *, is_superuser: bool, role: Role, kind: ChatKind, members_read: bool) -> bool:
-    """Whether the speaker may use `verb` about the chat in which it was said."""
-    if verb in ABOUT_ONESELF:
+def may(
+    right: Right, *, is_superuser: bool, role: Role, kind: ChatKind, members_read: bool
+) -> bool:
+    """Whether the speaker may use what wants `right` about the chat in which it was said."""
+    if right == "own":
         return kind != "store"
-    if is_superuser or kind == "private":
+    if is_superuser:
+        return True
+    if right == "owner":
+        return False
+    if kind == "private":
         return True
     if kind != "group":
         return False
     if role in ("owner", "admin"):
         return True
-    return role == "member" and members_read and verb in READING
+    return role == "member" and members_read and right == "read"
 
 
-def refusal(verb: Verb) -> str:
+def refusal(right: Right) -> str:
     """The one line that says who may."""
-    what = "看这个群的记忆" if verb in READING else "用这条指令"
-    return f"只有群主、管理员和机器人的主人可以{what}。"
+    return _REFUSALS[right]

@@ -2,147 +2,147 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from difflib import get_close_matches
+from typing import Any
 
-from nonebot.adapters.onebot.v11 import MessageEvent
-from nonebot_plugin_alconna import (
-    Alconna,
-    Args,
-    Arparma,
-    Extension,
-    Namespace,
-    Subcommand,
-    UniMessage,
-    namespace,
-)
+from arclet.alconna import config
+from nonebot_plugin_alconna import Alconna, Namespace, UniMessage, namespace
 
-from .gate import SEPARATORS, WORD, command_body
-from .periods import PERIOD_SHAPE
-from .permissions import ABOUT_ONESELF, READING, Verb
+from ..types import ChatKind
+from .command import Command, Rest
+from .gate import WORD
+from .permissions import RIGHT_NAMES, Right
+from .typed import Typed, take_apart
 
-if TYPE_CHECKING:
-    from nonebot.adapters import Bot, Event
-    from nonebot.typing import T_State
-
-PERIOD: Verb = "日期"
-_PERIOD_EXAMPLE = "2026-01-05"
-_PERIOD_NOTE = "那一天的记忆；2026-01 是那个月的，2026 是那一年的"
-_NOTES: dict[Verb, str] = {
-    "帮助": "这份说明",
-    "状态": "记了多少、还欠多少、有没有出错",
-    "今天": "今天记下的事",
-    "昨天": "昨天记下的事",
-    "整理": "把欠着的记录现在写完",
-    "核对": "看看有没有漏记、重记或对不上的地方",
-    "别记我": "从现在起不记你说的话",
-    "可以记我": "又开始记你说的话",
-    "忘记我": "清掉你说过的话和关于你的记忆，先要确认",
-}
-
-_ARGUMENTS: dict[Verb, list[Args]] = {"忘记我": [Args["code;?#确认码", "re:[0-9]{6}"]]}
+HELP = "帮助"
+PERIOD = "日期"
+"""The verb that is not typed: `/记忆 2026-01-05`."""
+_PHONE_LINE = 24
+"""So many characters fit into a line of a chat on a phone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
     """What somebody asked for."""
 
-    verb: Verb
-    period: str = ""
-    """As typed; only with `日期`."""
-    code: str = ""
-    """As typed; only with `忘记我`."""
+    command: Command
+    arguments: Mapping[str, Any] | None
+    """None when they do not fit the usage of the command."""
+    about: tuple[tuple[ChatKind, str], ...] = ()
+    """See `Typed`."""
 
 
-class BodyOnly(Extension):
-    """Gives Alconna the command without its address.
+class Tree:
+    """All commands, each with a parser of its own: a word of one may be the name of another."""
 
-    The library's own provider caches messages by platform id alone, and those collide
-    between chats: one group would be answered with another's command.
-    """
+    def __init__(self, commands: Sequence[Command], starts: Collection[str]) -> None:
+        """`starts` are NoneBot's command starts."""
+        self.commands = {command.verb: command for command in commands}
+        self.head = command_head(starts)
+        # Others' commands must find as much room as they would without ours.
+        config.command_max_count += len(self.commands)
+        with namespace(_namespace()):
+            self.parsers = {
+                verb: Alconna(verb, *command.arguments, *command.options)
+                for verb, command in self.commands.items()
+            }
+        self._words_before_rest = {
+            verb: count
+            for verb, command in self.commands.items()
+            if (count := _words_before_rest(command)) is not None
+        }
 
-    @property
-    def priority(self) -> int:
-        return 1
+    def read(self, text: str) -> Request:
+        """The one thing that a command of this text asks for."""
+        typed = take_apart(text, self._words_before_rest)
+        if not typed.words:
+            return Request(self.commands[HELP], {}, typed.about)
+        if typed.verb in self.commands:
+            return Request(
+                self.commands[typed.verb], self._arguments(typed.verb, typed), typed.about
+            )
+        # Whether it is a date is for the command to say.
+        return Request(self.commands[PERIOD], {PERIOD: typed.words}, typed.about)
 
-    @property
-    def id(self) -> str:
-        return "nianlun:body"
-
-    async def message_provider(
-        self, event: Event, state: T_State, bot: Bot, use_origin: bool = False
-    ) -> UniMessage | None:
-        if not isinstance(event, MessageEvent):
+    def _arguments(self, verb: str, typed: Typed) -> dict[str, Any] | None:
+        command = self.commands[verb]
+        if len(typed.words) > 1 and not (command.arguments or command.options):
+            return None  # Alconna fails on quotation marks where it expects no argument
+        message = UniMessage.text(" ".join(typed.words))
+        if typed.rest:
+            message += Rest(typed.rest)
+        parsed = self.parsers[verb].parse(message)
+        if not parsed.matched:
             return None
-        return UniMessage.of(command_body(event.message, str(event.self_id)), bot=bot)
+        found = {
+            name: value.text if isinstance(value, Rest) else value
+            for name, value in parsed.all_matched_args.items()
+        }
+        return {**dict.fromkeys(parsed.options, True), **found}
 
+    def help_text(self, open_to: Collection[Right]) -> str:
+        """Every command with its meaning, and who may use it where that is not everybody who may
+        use what is in `open_to`."""
+        lines: list[str] = []
+        for command in self.commands.values():
+            if command.group:
+                lines.append(f"【{command.group}】")
+            mark = "" if command.right in open_to else f"〔{RIGHT_NAMES[command.right]}〕"
+            lines.append(self._entry(command, mark))
+        return "\n".join(
+            [
+                *lines,
+                "〔管理〕群主、管理员和机器人的主人可用，私聊里都可以用；〔主人〕只有机器人的主人可用。",
+            ]
+        )
 
-def build_tree(starts: Collection[str]) -> Alconna:
-    """The tree, with NoneBot's command starts as its prefixes."""
-    with namespace(_namespace()):
-        return Alconna(
-            WORD,
-            sorted(starts, key=len, reverse=True),
-            *(
-                Subcommand(verb, *_ARGUMENTS.get(verb, ()), help_text=note)
-                for verb, note in _NOTES.items()
-            ),
-            Args[f"{PERIOD};?#{_PERIOD_NOTE}", f"re:{PERIOD_SHAPE}"],
+    def help_on(self, command: Command) -> str:
+        """One command with its meaning, who may use it, and an example."""
+        lines = [self._entry(command, f"〔{RIGHT_NAMES[command.right]}〕")]
+        if command.example:
+            lines.append(f"例如：{self.head} {command.verb} {command.example}")
+        return "\n".join(lines)
+
+    def _entry(self, command: Command, mark: str) -> str:
+        usage, told = self.usage(command), f"{command.note}{mark}"
+        between = "  " if len(usage) + len(told) < _PHONE_LINE else "\n　"
+        return f"{usage}{between}{told}"
+
+    def usage(self, command: Command) -> str:
+        """How a command is typed."""
+        verb = "" if command.verb == PERIOD else f" {command.verb}"
+        return f"{self.head}{verb} {command.usage}".rstrip()
+
+    def wrong_usage(self, command: Command) -> str:
+        """What to write instead of arguments that do not fit."""
+        lines = ["没看懂这条指令，可以这样写：", self.usage(command)]
+        if command.example and command.verb != PERIOD:
+            lines.append(f"例如：{self.head} {command.verb} {command.example}")
+        return "\n".join(lines)
+
+    def unknown(self, word: str) -> str:
+        """What to write instead of a word that is neither a verb nor a date."""
+        near = get_close_matches(word[:20], self.commands, n=3, cutoff=0.5)
+        usages = [self.usage(self.commands[verb]) for verb in near if verb != PERIOD]
+        return "\n".join(
+            ["没看懂这条指令，可以这样写：", *usages, f"{self.head} {HELP}  看全部指令"]
         )
 
 
-def read_request(parsed: Arparma) -> Request | None:
-    """The one thing that was asked for; None when the input fits no usage."""
-    if not parsed.matched:
-        return None
-    asked = [
-        Request(cast(Verb, name), code=found.args.get("code", ""))
-        for name, found in parsed.subcommands.items()
-    ]
-    if PERIOD in parsed.main_args:
-        asked.append(Request(PERIOD, parsed.main_args[PERIOD]))
-    if not asked:
-        return Request("帮助")
-    return asked[0] if len(asked) == 1 else None
-
-
-def help_text(tree: Alconna, members_read: bool) -> str:
-    """Every command with its meaning and who may use it."""
-    open_to_all = ABOUT_ONESELF | (READING if members_read else frozenset())
-    lines = [
-        f"{usage}  {note}" + ("" if verb in open_to_all else "〔管理〕")
-        for verb, usage, note in _usages(tree)
-    ]
-    return "\n".join([*lines, "〔管理〕群主、管理员和机器人的主人可用；私聊里都可以用。"])
-
-
-def wrong_usage(tree: Alconna, text: str) -> str:
-    """What to write instead of `text`: the usage of the verb in it, or else of all."""
-    words = text.split()
-    asked = words[1] if len(words) > 1 else ""
-    usages = {verb: usage for verb, usage, _ in _usages(tree)}
-    wanted = [usages[asked]] if asked in usages else list(usages.values())
-    return "\n".join(["没看懂这条指令，可以这样写：", *wanted])
-
-
-def command_head(tree: Alconna) -> str:
+def command_head(starts: Collection[str]) -> str:
     """How a command begins: `/记忆`."""
-    prefixes = [str(prefix) for prefix in tree.prefixes]
-    return ("/" if "/" in prefixes else next(iter(prefixes), "")) + str(tree.command)
+    return ("/" if "/" in starts else max(starts, key=len, default="")) + WORD
 
 
-def _usages(tree: Alconna) -> list[tuple[str, str, str]]:
-    """(verb, how it is typed, what it does) of every command in the tree."""
-    head = command_head(tree)
-    rows = [
-        (node.name, f"{head} {node.name}", node.help_text)
-        for node in tree.options
-        if isinstance(node, Subcommand)
-    ]
-    for arg in tree.args.argument:
-        rows.append((arg.name, f"{head} {_PERIOD_EXAMPLE}", arg.notice or ""))
-    return rows
+def _words_before_rest(command: Command) -> int | None:
+    """How many words stand before the free text that a command ends in; None without one."""
+    arguments = [argument for args in command.arguments for argument in args.argument]
+    for index, argument in enumerate(arguments):
+        if argument.value.origin is Rest:
+            return index
+    return None
 
 
 def _namespace() -> Namespace:
@@ -153,7 +153,6 @@ def _namespace() -> Namespace:
     """
     return Namespace(
         "nianlun",
-        separators=tuple(SEPARATORS),
         enable_message_cache=False,
         disable_builtin_options={"help", "shortcut", "completion"},
         builtin_option_name={"help": set(), "shortcut": set(), "completion": set()},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 
 from ..memory.calendar import Calendar
@@ -11,7 +11,7 @@ from ..memory.keymarks import show_key_marks
 from ..memory.render import one_line
 from ..types import Activity, ChatKind, ChatStatus, Forgotten, Memory, TidyReport
 
-_WRITERS = {"model": "模型", "offline": "离线写手"}
+WRITERS = {"model": "模型", "offline": "离线写手"}
 
 
 def day_title(day: str) -> str:
@@ -21,9 +21,14 @@ def day_title(day: str) -> str:
 
 def memory_view(memory: Memory, calendar: Calendar) -> str:
     """A day, month or year, with who wrote it and when."""
-    writer = _WRITERS.get(memory.writer, f"{one_line(memory.writer)} 改写")
-    written = _moment(memory.written_at, calendar)
-    return f"{show_key_marks(memory.text)}\n第 {memory.version} 版 · {writer} · {written}"
+    frame = version_line(memory.version, memory.writer, memory.written_at, calendar)
+    return f"{show_key_marks(memory.text)}\n{frame}"
+
+
+def version_line(version: int, writer: str, written_at: datetime, calendar: Calendar) -> str:
+    """`第 2 版 · 模型 · 2026-11-30 01:30`."""
+    who = WRITERS.get(writer, f"{one_line(writer)} 改写")
+    return f"第 {version} 版 · {who} · {moment(written_at, calendar)}"
 
 
 def activities_view(activities: Sequence[Activity], calendar: Calendar) -> str:
@@ -34,20 +39,27 @@ def activities_view(activities: Sequence[Activity], calendar: Calendar) -> str:
 def status_view(status: ChatStatus, calendar: Calendar) -> str:
     recording = "已暂停记录" if status.paused else "记录进行中"
     lines = [
-        f"{recording}，由{_WRITERS.get(status.writer, status.writer)}来写",
+        f"{recording}，由{WRITERS.get(status.writer, status.writer)}来写",
+        *(["静音中：只记录，不回复"] if status.muted else []),
         *([limit_line(status.token_limit)] if status.limit_reached else []),
         f"消息：{status.messages} 条，待写 {status.pending} 条，跳过 {status.skipped} 条，"
         f"缺口 {gaps_view(status, calendar)}",
         f"记忆：活动 {status.activities} 条，日 {status.days} 篇，"
         f"月 {status.months} 篇，年 {status.years} 篇",
-        f"最近一条活动：{_moment(status.last_note_at, calendar)}",
-        f"最近一次汇总：{_moment(status.last_rollup_at, calendar)}，"
-        f"下一次：{_moment(status.next_rollup_at, calendar)}",
+        f"最近一条活动：{moment(status.last_note_at, calendar)}",
+        f"最近一次汇总：{moment(status.last_rollup_at, calendar)}，"
+        f"下一次：{moment(status.next_rollup_at, calendar)}",
         f"今天用量：{status.tokens_today} token" + _of_limit(status.token_limit),
         *_turns_line(status, calendar),
         f"最近的错误：{_last_error(status, calendar)}",
     ]
     return "\n".join(lines)
+
+
+def troubles_view(troubles: Mapping[str, str | None]) -> list[str]:
+    """What keeps the bot from replying, or its replies from remembering: a line for each that is
+    in trouble, by what it is called."""
+    return [f"{what}：{one_line(told)}" for what, told in troubles.items() if told]
 
 
 def _turns_line(status: ChatStatus, calendar: Calendar) -> list[str]:
@@ -56,7 +68,7 @@ def _turns_line(status: ChatStatus, calendar: Calendar) -> list[str]:
         return []
     return [
         f"回复之后的事实和日记：今天 {status.turns_today} 次，没写成 {status.turns_failed} 次，"
-        f"最近一次写成：{_moment(status.last_turn_at, calendar)}"
+        f"最近一次写成：{moment(status.last_turn_at, calendar)}"
     ]
 
 
@@ -64,7 +76,7 @@ def gaps_view(status: ChatStatus, calendar: Calendar) -> str:
     """How many gaps there are, and from when to when the newest is."""
     if status.last_gap is None:
         return f"{status.gaps} 处"
-    begins, ends = (_moment(moment, calendar) for moment in status.last_gap)
+    begins, ends = (moment(when, calendar) for when in status.last_gap)
     return f"{status.gaps} 处，最近一处 {begins} 到 {ends}"
 
 
@@ -149,8 +161,9 @@ def _activity_line(activity: Activity, calendar: Calendar) -> str:
 def _last_error(status: ChatStatus, calendar: Calendar) -> str:
     if not status.last_error:
         return "没有"
-    return f"{_moment(status.last_error_at, calendar)} {one_line(status.last_error)}"
+    return f"{moment(status.last_error_at, calendar)} {one_line(status.last_error)}"
 
 
-def _moment(moment: datetime | None, calendar: Calendar) -> str:
-    return f"{calendar.local(moment):%Y-%m-%d %H:%M}" if moment else "还没有"
+def moment(when: datetime | None, calendar: Calendar) -> str:
+    """In local time, to the minute."""
+    return f"{calendar.local(when):%Y-%m-%d %H:%M}" if when else "还没有"

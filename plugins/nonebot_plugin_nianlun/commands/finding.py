@@ -1,0 +1,184 @@
+"""To find: who is here, what somebody said, where something was talked about, what is known."""
+
+from __future__ import annotations
+
+from datetime import datetime
+import re
+from typing import TYPE_CHECKING
+
+from nonebot_plugin_alconna import Args, MultiVar
+
+from ..errors import ChatError
+from ..memory.render import display_names, one_line
+from ..store import facts, said, speakers
+from ..types import ME
+from .command import Answer, Asked, Command, WrongUsage
+from .drawing import speakers_picture
+from .finding_views import (
+    PAGE_LINES,
+    People,
+    categories_view,
+    fact_view,
+    facts_view,
+    found_view,
+    originals_view,
+    people_view,
+    said_view,
+)
+from .people import person
+from .periods import read_time
+
+if TYPE_CHECKING:
+    from ..lifecycle import Nianlun
+    from ..store.models import Fact
+
+_MOST_PEOPLE = 30
+_MOST_BARS = 10
+_MOST_ORIGINALS = 20
+_SEARCH_LINES, _SEARCH_TOKENS = 15, 3000
+_NUMBER = re.compile(r"[#＃]?([0-9]{1,18})")
+
+
+class Finding:
+    """Finds in what one chat remembers."""
+
+    def __init__(self, nianlun: Nianlun) -> None:
+        self._nianlun = nianlun
+
+    def commands(self) -> tuple[Command, ...]:
+        return (
+            Command("谁", "read", "谁说过话，各有多少", self._people),
+            Command(
+                "说过",
+                "read",
+                "一个人说过的话，从最近的看起",
+                self._said,
+                (Args["名字", str]["页;?", int],),
+                example="小鹿 2",
+                usage="名字 [页]",
+            ),
+            Command(
+                "搜索",
+                "read",
+                "找聊过的事、记下的事和词条",
+                self._search,
+                (Args["词", str]["说话人;?", str]["时间;?", str],),
+                example="爬山 小鹿 上个月",
+                usage="词 [说话人] [时间]",
+            ),
+            Command(
+                "原文",
+                "read",
+                "消息的原话；只要一条时引用它",
+                self._originals,
+                (Args["编号", MultiVar(str)],),
+                example="#12 #15",
+                usage="#12 …",
+            ),
+            Command(
+                "词条",
+                "govern",
+                "知道的事：全部分类、一个分类，或一条和它从前的样子",
+                self._facts,
+                (Args["分类;?", MultiVar(str)],),
+                example="preferences:咖啡",
+                usage="[分类[:名]]",
+            ),
+        )
+
+    async def _names(self, chat_id: int, user_ids: set[str]) -> People:
+        """How these people are shown; the bot by the name it goes by."""
+        names = await speakers.current_names(chat_id, user_ids - {ME})
+        return {**display_names(names), ME: self._nianlun.character}
+
+    async def _people(self, asked: Asked) -> Answer:
+        chat_id = await self._nianlun.settled(asked.chat)
+        people = await said.heard(self._nianlun.path, chat_id)
+        if not people:
+            return Answer("还没有谁说过话。")
+        shown = people[:_MOST_PEOPLE]
+        names = await self._names(chat_id, {one.user_id for one in shown})
+        picture = await speakers_picture([one.messages for one in shown[:_MOST_BARS]])
+        text = people_view(shown, names, len(people), self._nianlun.calendar)
+        return Answer(text, "谁说过话", picture=picture)
+
+    async def _said(self, asked: Asked) -> Answer:
+        chat_id = await self._nianlun.settled(asked.chat)
+        page = asked.arguments.get("页", 1)
+        if not 1 <= page <= 100_000:
+            raise WrongUsage("页数从 1 开始。")
+        user_id = await person(chat_id, asked.arguments["名字"], self._nianlun.character)
+        skip = (page - 1) * PAGE_LINES
+        lines = await said.lines_of(self._nianlun.path, chat_id, user_id, skip, PAGE_LINES + 1)
+        if not lines:
+            return Answer("这一页没有了。" if page > 1 else "这里没有这个人说过的话。")
+        name = (await self._names(chat_id, {user_id})).get(user_id, user_id)
+        text = said_view(lines[:PAGE_LINES], self._nianlun.calendar)
+        if len(lines) > PAGE_LINES:
+            typed = one_line(asked.arguments["名字"])
+            typed = f'"{typed}"' if " " in typed else typed
+            text += f"\n再往前：{asked.head} 说过 {typed} {page + 1}"
+        return Answer(text, f"{name}说过的话，第 {page} 页")
+
+    async def _search(self, asked: Asked) -> Answer:
+        chat_id = await self._nianlun.settled(asked.chat)
+        speaker, within = await self._narrowed(asked, chat_id)
+        found = await self._nianlun.recall(
+            asked.chat,
+            asked.arguments["词"],
+            limit=_SEARCH_LINES,
+            budget_tokens=_SEARCH_TOKENS,
+            speaker=speaker,
+            time_range=within,
+            asker=asked.user_id,
+        )
+        return Answer(found_view(found), "找到这些" if found.items else "")
+
+    async def _narrowed(
+        self, asked: Asked, chat_id: int
+    ) -> tuple[str | None, tuple[datetime, datetime] | None]:
+        """Whose words and of what time are asked for; a word that is a time is one."""
+        calendar, now = self._nianlun.calendar, self._nianlun.clock.now()
+        speaker = within = None
+        for name in ("说话人", "时间"):
+            if (word := asked.arguments.get(name)) is None:
+                continue
+            if within is None and (time := read_time(word, calendar, now)) is not None:
+                within = (time.earliest, time.end)
+            elif speaker is None:
+                speaker = await person(chat_id, word, self._nianlun.character)
+            else:
+                raise WrongUsage("没看懂要找哪段时间。")
+        return speaker, within
+
+    async def _originals(self, asked: Asked) -> Answer:
+        numbers = [_NUMBER.fullmatch(word) for word in asked.arguments["编号"]]
+        if not all(numbers) or len(numbers) > _MOST_ORIGINALS:
+            raise WrongUsage(f"编号写成 #12，一次最多 {_MOST_ORIGINALS} 条。")
+        seqs = list(dict.fromkeys(int(number[1]) for number in numbers if number))
+        chat_id = await self._nianlun.settled(asked.chat)
+        found = await said.originals(chat_id, seqs)
+        names = await self._names(chat_id, {one.message.user_id for one in found.values()})
+        text = originals_view(seqs, found, names, self._nianlun.calendar)
+        one = found.get(seqs[0])
+        quotes = one.message_id if one and len(seqs) == 1 and not one.message.withdrawn else None
+        return Answer(text, quotes=quotes)
+
+    async def _facts(self, asked: Asked) -> Answer:
+        chat_id = await self._nianlun.settled(asked.chat)
+        typed = " ".join(asked.arguments.get("分类", ())).replace("：", ":")
+        if not typed:
+            return Answer(categories_view(await facts.listed(chat_id)))
+        category, colon, name = (part.strip() for part in typed.partition(":"))
+        rows = await facts.listed(chat_id, category=category)
+        if colon:
+            rows = [row for row in rows if row.name == name]
+        if not rows:
+            raise ChatError(f"没有 {one_line(typed)[:60]} 这个词条")
+        owners = await self._names(chat_id, {row.owner for row in rows if row.owner})
+        if not colon:
+            return Answer(facts_view(rows, owners), f"词条：{one_line(category)}")
+        return Answer("\n\n".join([await self._fact(row, owners) for row in rows]))
+
+    async def _fact(self, row: Fact, owners: People) -> str:
+        return fact_view(row, await facts.journal(row.id), owners, self._nianlun.calendar)

@@ -1,0 +1,118 @@
+"""How what was found reads. Pure functions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from ..memory.calendar import Calendar
+from ..memory.links import parse_links
+from ..memory.render import one_line
+from ..memory.search import RecallResult
+from ..types import Message
+from .views import moment
+
+if TYPE_CHECKING:
+    from ..store.models import Fact, FactVersion
+    from ..store.said import Heard, Original
+
+PAGE_LINES = 15
+_LINE = 120
+"""Characters of a message where it is one of many."""
+
+People: TypeAlias = Mapping[str, str]
+"""Names to show, by user id."""
+
+
+def people_view(people: Sequence[Heard], names: People, total: int, calendar: Calendar) -> str:
+    lines = [
+        f"{place}. {names.get(one.user_id, one.user_id)}  {one.messages} 条，"
+        f"最近 {moment(one.last_at, calendar)}"
+        for place, one in enumerate(people, 1)
+    ]
+    if total > len(people):
+        lines.append(f"……还有 {total - len(people)} 人。")
+    return "\n".join(lines)
+
+
+def said_view(lines: Sequence[Message], calendar: Calendar) -> str:
+    """`#12 2026-11-29 10:32 文本`, latest first."""
+    return "\n".join(
+        f"#{one.seq} {moment(one.time, calendar)} {_short(one.text, _LINE)}" for one in lines
+    )
+
+
+def found_view(found: RecallResult) -> str:
+    if not found.items:
+        return "没有找到。"
+    lines = [item.text.removeprefix("- ") for item in found.items]
+    if found.widened:
+        lines.insert(0, "那段时间里没有，别的时候有这些：")
+    return "\n".join(lines)
+
+
+def originals_view(
+    seqs: Sequence[int], found: Mapping[int, Original], names: People, calendar: Calendar
+) -> str:
+    """Each message as it was said; one that may not be shown is as if it had never been."""
+    parts: list[str] = []
+    for seq in seqs:
+        if seq not in found:
+            parts.append(f"#{seq} 没有这条，或者不在记忆里。")
+            continue
+        message = found[seq].message
+        if message.withdrawn:
+            parts.append(f"#{seq} 已经撤回或忘记，没有留下内容。")
+            continue
+        name = names.get(message.user_id) or one_line(message.name) or message.user_id
+        parts.append(f"#{seq} {moment(message.time, calendar)} {name}：\n{message.text}")
+    return "\n".join(parts)
+
+
+def categories_view(rows: Sequence[Fact]) -> str:
+    if not rows:
+        return "还没有词条。"
+    counts = Counter(row.category for row in rows)
+    return "\n".join(f"{one_line(category)}  {count} 条" for category, count in counts.items())
+
+
+def facts_view(rows: Sequence[Fact], owners: People) -> str:
+    return "\n".join(
+        f"{one_line(row.name or '')}{_owner(row, owners)}  {_short(row.text, _LINE)}"
+        for row in rows
+    )
+
+
+def fact_view(row: Fact, journal: Sequence[FactVersion], owners: People, calendar: Calendar) -> str:
+    """One fact with where it is from, what it was before and where it leads."""
+    lines = [
+        f"[{one_line(f'{row.category}:{row.name}')}]{_owner(row, owners)}",
+        row.text,
+        f"写于 {moment(row.written_at, calendar)}{_source(row.source)}",
+    ]
+    if row.due is not None:
+        lines.append(f"约在 {row.due}" + ("，已经做到" if row.done_at else ""))
+    if links := parse_links(row.text):
+        lines.append(f"连到：{'、'.join(one_line(str(link)) for link in links)}")
+    if journal:
+        lines.append("从前：")
+        lines += [
+            f"　{moment(old.written_at, calendar)}{_source(old.source)}  "
+            + (_short(old.text, _LINE) if old.text else "（没有）")
+            for old in reversed(journal)
+        ]
+    return "\n".join(lines)
+
+
+def _owner(row: Fact, owners: People) -> str:
+    return f"（{owners.get(row.owner, row.owner)}）" if row.owner else ""
+
+
+def _source(source: int | None) -> str:
+    return "" if source is None else f"，来自 #{source}"
+
+
+def _short(text: str, limit: int) -> str:
+    line = one_line(text)
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"

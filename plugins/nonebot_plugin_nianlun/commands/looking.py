@@ -1,0 +1,216 @@
+"""To look: how the memory is doing, days, months and years, their versions, and what it costs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import date, timedelta
+import re
+from typing import TYPE_CHECKING
+
+from nonebot_plugin_alconna import Args, MultiVar
+
+from ..errors import ChatError
+from ..memory.anniversaries import same_dates
+from ..memory.render import one_line
+from ..store import memories, usage
+from ..store.database import trouble_of
+from ..types import MemoryKind
+from .command import Answer, Asked, Command, NotUnderstood, WrongUsage, rest_of_line
+from .drawing import usage_picture
+from .looking_views import (
+    Version,
+    comparison,
+    earlier_years_view,
+    prompt_view,
+    usage_view,
+    version_view,
+    versions_view,
+)
+from .periods import PERIOD_HINT, PERIOD_SHAPE, read_date, read_time
+from .views import activities_view, day_title, memory_view, status_view, troubles_view
+
+if TYPE_CHECKING:
+    from ..lifecycle import Nianlun
+
+_MONTH = timedelta(days=29)
+_PATIENCE = 3.0
+"""Seconds: whoever asks for the status may do so because the database is stuck."""
+
+
+class Looking:
+    """Shows what is remembered, as it is stored."""
+
+    def __init__(self, nianlun: Nianlun) -> None:
+        self._nianlun = nianlun
+        self._calendar = nianlun.calendar
+
+    def commands(self) -> tuple[Command, ...]:
+        dated = Args["日期", str]
+        return (
+            Command("状态", "govern", "记了多少、还欠多少、哪里不好", self._status, group="看"),
+            Command("今天", "read", "今天记下的事", lambda asked: self._days_ago(asked, 0)),
+            Command("昨天", "read", "昨天记下的事", lambda asked: self._days_ago(asked, 1)),
+            Command("前天", "read", "前天记下的事", lambda asked: self._days_ago(asked, 2)),
+            Command(
+                "日期",
+                "read",
+                "那一天的记忆；2026-01 是那个月的，2026 是那一年的",
+                self._period,
+                (Args["日期", MultiVar(str)],),
+                usage="2026-01-05",
+            ),
+            Command("去年今天", "read", "往年的今天", self._earlier_years),
+            Command(
+                "预览",
+                "govern",
+                "现在回一句话时，模型会看到的全部",
+                self._preview,
+                (rest_of_line("话", optional=True),),
+                example="上次爬山是什么时候",
+                usage="[话]",
+            ),
+            Command("用量", "govern", "近 30 天用了多少 token", self._usage),
+            Command(
+                "版本",
+                "govern",
+                "一天、一月、一年的记忆改过几版；带上版本号就看那一版",
+                self._versions,
+                (dated, Args["版本;?", int]),
+                example="2026-01-05",
+                usage="日期 [版本号]",
+            ),
+            Command(
+                "对比",
+                "govern",
+                "两版之间改了哪些句子，默认是最近两版",
+                self._compare,
+                (dated, Args["旧版;?", int]["新版;?", int]),
+                example="2026-01-05 1 2",
+                usage="日期 [旧版 新版]",
+            ),
+        )
+
+    async def _status(self, asked: Asked) -> Answer:
+        nianlun = self._nianlun
+        troubles = {
+            "接口": nianlun.client.trouble if nianlun.client else None,
+            "最近一次回复没有记忆": nianlun.replier.trouble,
+            "最近一次回复没想起旧事": nianlun.recaller.trouble,
+            "没在这里说话": nianlun.replier.silence(asked.chat),
+        }
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                counted = status_view(await nianlun.status(asked.chat), self._calendar)
+        except Exception as error:
+            slow = isinstance(error, TimeoutError)
+            trouble = f"等了 {_PATIENCE:g} 秒也没有读到" if slow else trouble_of(error)
+            if trouble is None:
+                raise
+            troubles = {"记了多少": str(trouble), "存新消息": nianlun.recorder.trouble} | troubles
+            counted = "数据库现在不好用："
+        return Answer("\n".join([counted, *troubles_view(troubles)]), "年轮的状态")
+
+    def _today(self) -> date:
+        return self._calendar.day_of(self._nianlun.clock.now())
+
+    async def _days_ago(self, asked: Asked, days: int) -> Answer:
+        return await self._day(asked, self._today() - timedelta(days=days))
+
+    async def _day(self, asked: Asked, day: date) -> Answer:
+        """A finished day shows its memory, today and a day without one (also) its activities."""
+        key = day.isoformat()
+        memory = await self._nianlun.memory(asked.chat, "day", key)
+        parts = [memory_view(memory, self._calendar)] if memory else []
+        if memory is None or day == self._today():
+            activities = await self._nianlun.activities(asked.chat, key)
+            if activities:
+                parts.append(activities_view(activities, self._calendar))
+        if not parts:
+            return Answer(f"{day_title(key)}我还没有记下什么。")
+        return Answer("\n\n".join(parts), day_title(key))
+
+    async def _period(self, asked: Asked) -> Answer:
+        typed = " ".join(asked.arguments["日期"])
+        if not re.fullmatch(PERIOD_SHAPE, typed) and self._date(typed) is None:
+            if read_time(typed, self._calendar, self._nianlun.clock.now()) is not None:
+                raise WrongUsage(f"{one_line(typed)} 不是一天、一月或一年。{PERIOD_HINT}")
+            raise NotUnderstood(asked.arguments["日期"][0])
+        kind, key = self._read(typed)
+        if kind == "day":
+            return await self._day(asked, date.fromisoformat(key))
+        memory = await self._nianlun.memory(asked.chat, kind, key)
+        if memory is None:
+            return Answer(f"{key} 还没有写成记忆。可以先看其中的某一天。")
+        return Answer(memory_view(memory, self._calendar), key)
+
+    def _date(self, typed: str) -> tuple[MemoryKind, str] | None:
+        return read_date(typed, self._calendar, self._nianlun.clock.now())
+
+    def _read(self, typed: str) -> tuple[MemoryKind, str]:
+        period = self._date(typed)
+        if period is None:
+            raise WrongUsage(f"没有 {one_line(typed)[:20]} 这个日期。{PERIOD_HINT}")
+        return period
+
+    async def _earlier_years(self, asked: Asked) -> Answer:
+        chat_id = await self._nianlun.settled(asked.chat)
+        dates = same_dates(self._today())
+        found = {day.period: day for day in await memories.memories(chat_id, "day", dates)}
+        days = [found[day] for day in dates if day in found]
+        if not days:
+            return Answer("往年的今天我还没有记下什么。")
+        return Answer(earlier_years_view(days), "往年的今天")
+
+    async def _preview(self, asked: Asked) -> Answer:
+        await self._nianlun.settled(asked.chat)
+        prompt = await self._nianlun.recaller.prompt(asked.chat, asked.arguments.get("话"))
+        return Answer(prompt_view(prompt, self._nianlun.settings.prompt_budget), "回复之前会看到的")
+
+    async def _usage(self, asked: Asked) -> Answer:
+        chat_id = await self._nianlun.settled(asked.chat)
+        today = self._today()
+        counts = await usage.since(chat_id, (today - _MONTH).isoformat())
+        if not counts:
+            return Answer("近 30 天没有用过模型，也就没有花 token。")
+        picture = await usage_picture(chat_id, today)
+        return Answer(usage_view(counts, today), "近 30 天的用量", picture=picture)
+
+    async def _versions(self, asked: Asked) -> Answer:
+        key, versions = await self._all_versions(asked)
+        number = asked.arguments.get("版本")
+        if number is None:
+            return Answer(versions_view(versions, self._calendar), f"{key} 的版本")
+        return Answer(version_view(_of(versions, number), self._calendar), f"{key} 第 {number} 版")
+
+    async def _compare(self, asked: Asked) -> Answer:
+        key, versions = await self._all_versions(asked)
+        if "旧版" in asked.arguments:
+            if "新版" not in asked.arguments:
+                raise WrongUsage("要比哪两版？")
+            old, new = (_of(versions, asked.arguments[name]) for name in ("旧版", "新版"))
+        elif len(versions) > 1:
+            old, new = versions[-2:]
+        else:
+            return Answer(f"{key} 只有一版，没有可以比的。")
+        return Answer(comparison(old, new), f"{key} 第 {old.number} 版 → 第 {new.number} 版")
+
+    async def _all_versions(self, asked: Asked) -> tuple[str, list[Version]]:
+        """Every version of a day, month or year, oldest first."""
+        kind, key = self._read(asked.arguments["日期"])
+        chat_id = await self._nianlun.settled(asked.chat)
+        now = await memories.memory(chat_id, kind, key)
+        earlier = await memories.versions(chat_id, kind, key)
+        versions = [Version(old.version, old.text, old.writer, old.written_at) for old in earlier]
+        if now is not None:
+            versions.append(Version(now.version, now.text, now.writer, now.written_at))
+        if not versions:
+            raise ChatError(f"{key} 还没有写成记忆")
+        return key, versions
+
+
+def _of(versions: Sequence[Version], number: int) -> Version:
+    for version in versions:
+        if version.number == number:
+            return version
+    raise WrongUsage(f"没有第 {number} 版。")

@@ -1,0 +1,149 @@
+"""How what is looked at reads. Pure functions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from difflib import SequenceMatcher
+import re
+from typing import TYPE_CHECKING
+
+from ..memory.calendar import Calendar
+from ..memory.keymarks import show_key_marks
+from ..memory.prompt import ReplyPrompt
+from ..memory.render import one_line
+from ..types import Memory
+from .views import day_title, version_line
+
+if TYPE_CHECKING:
+    from ..store.models import UsageCount
+
+_SENTENCES = re.compile(r"[^。！？!?；;\n]+[。！？!?；;]*[”’」』）)]*(?:（#[^）]*）)?\n*|\n+")
+_PURPOSES = {
+    "reply": "回复",
+    "activity": "写活动",
+    "rollup": "写日、月、年",
+    "facts": "回复之后的事实",
+    "diary": "日记",
+    "embedding": "向量",
+    "caption": "看图",
+}
+_ROLES = {"system": "设定和记忆", "user": "别人说的", "assistant": "自己说的"}
+_LAYERS = {
+    "base": "人设",
+    "years": "年",
+    "months": "月",
+    "days": "日",
+    "activities": "活动",
+    "history": "聊天",
+    "recalled": "想起的旧事",
+    "tail": "此刻",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A text of a day, month or year as it stands or stood."""
+
+    number: int
+    text: str
+    """Empty when it held something that was taken back."""
+    writer: str
+    written_at: datetime
+
+
+def earlier_years_view(days: Iterable[Memory]) -> str:
+    return "\n\n".join(f"{day_title(day.period)}\n{show_key_marks(day.text)}" for day in days)
+
+
+def prompt_view(prompt: ReplyPrompt, budget: int) -> str:
+    """The whole prompt turn by turn, and what each layer of it costs."""
+    parts = "，".join(
+        f"{_LAYERS.get(name, name)} {tokens}" for name, tokens in prompt.tokens.items() if tokens
+    )
+    turns = [
+        f"—— {_ROLES.get(turn['role'], turn['role'])} ——\n{turn['content']}"
+        for turn in prompt.messages
+    ]
+    return "\n\n".join([f"约 {prompt.total} / {budget} token（{parts}）", *turns])
+
+
+def usage_view(counts: Sequence[UsageCount], today: date) -> str:
+    """Tokens of the last 7 and 30 logical days; by purpose and model, and by day."""
+    week = (today - timedelta(days=6)).isoformat()
+    lines = [
+        f"近 7 天 {_total(c for c in counts if c.date >= week)}",
+        f"近 30 天 {_total(counts)}",
+        "",
+        "用在哪里：",
+        *_shares(counts, lambda count: _PURPOSES.get(count.purpose, count.purpose)),
+        "",
+        "哪个模型：",
+        *_shares(counts, lambda count: one_line(count.model) or "没有名字"),
+        "",
+        "最近几天：",
+        *_shares([c for c in counts if c.date >= week], lambda count: count.date, by_size=False),
+    ]
+    return "\n".join(lines)
+
+
+def versions_view(versions: Sequence[Version], calendar: Calendar) -> str:
+    """A line for each, newest first."""
+    return "\n".join(
+        version_line(one.number, one.writer, one.written_at, calendar)
+        + (f" · {len(one.text)} 字" if one.text else " · 已清空")
+        for one in reversed(versions)
+    )
+
+
+def version_view(one: Version, calendar: Calendar) -> str:
+    text = show_key_marks(one.text) or "这一版已经清空：它用到的话被撤回或忘记了。"
+    return f"{text}\n{version_line(one.number, one.writer, one.written_at, calendar)}"
+
+
+def comparison(old: Version, new: Version) -> str:
+    """Sentence by sentence: `－` what is gone, `＋` what is new; what stayed is counted."""
+    before, after = (_sentences(show_key_marks(one.text)) for one in (old, new))
+    lines: list[str] = []
+    for tag, i, j, k, m in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if tag == "equal":
+            lines.append(f"　……{j - i} 句没有变")
+        else:
+            lines += [f"－{sentence}" for sentence in before[i:j]]
+            lines += [f"＋{sentence}" for sentence in after[k:m]]
+    return "\n".join(lines) if before != after else "两版的文字一样。"
+
+
+def _sentences(text: str) -> list[str]:
+    found = (one_line(part) for part in _SENTENCES.findall(text))
+    return [sentence for sentence in found if sentence]
+
+
+def _total(counts: Iterable[UsageCount]) -> str:
+    calls = failures = asked = cached = answered = 0
+    for count in counts:
+        calls += count.calls
+        failures += count.failures
+        asked += count.prompt_tokens
+        cached += count.cached_tokens
+        answered += count.completion_tokens
+    failed = f"，{failures} 次没成" if failures else ""
+    return (
+        f"{asked + answered} token：{calls} 次调用{failed}，"
+        f"读 {asked}（其中缓存 {cached}），写 {answered}"
+    )
+
+
+def _shares(
+    counts: Iterable[UsageCount], name_of: Callable[[UsageCount], str], *, by_size: bool = True
+) -> list[str]:
+    tokens: Counter[str] = Counter()
+    calls: Counter[str] = Counter()
+    for count in counts:
+        name = name_of(count)
+        tokens[name] += count.prompt_tokens + count.completion_tokens
+        calls[name] += count.calls
+    names = [name for name, _ in tokens.most_common()] if by_size else sorted(tokens, reverse=True)
+    return [f"{name}  {tokens[name]} token，{calls[name]} 次" for name in names]

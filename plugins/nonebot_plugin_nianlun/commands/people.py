@@ -1,0 +1,38 @@
+"""Whom somebody means."""
+
+from __future__ import annotations
+
+import re
+
+from ..errors import SpeakerError
+from ..memory.render import display_names, one_line
+from ..store import speakers
+from ..types import ME
+
+_WITH_TAIL = re.compile(r"(.+?)(?:（尾号)?([0-9]+)）?", re.DOTALL)
+
+
+async def person(chat_id: int, typed: str, character: str) -> str:
+    """The user id of whom somebody means by an @, a number, a name, or a name with the last digits
+    of a number behind it: 小鹿02, or 小鹿（尾号0102） as people of one name are shown.
+
+    Raises SpeakerError when nobody is called so, or several people are.
+    """
+    typed = typed.removeprefix("@").strip()
+    if typed == character:
+        return ME
+    try:
+        return await speakers.resolve(chat_id, typed)
+    except SpeakerError as error:
+        if error.user_ids:
+            shown = "、".join(display_names(dict.fromkeys(error.user_ids, typed)).values())
+            raise SpeakerError(
+                f"叫 {one_line(typed)[:40]} 的不止一人，请写清是哪一个：{shown}",
+                error.user_ids,
+            ) from error
+        if (split := _WITH_TAIL.fullmatch(typed)) is not None:
+            bearers = await speakers.bearers(chat_id, [split[1]])
+            meant = [user_id for user_id in bearers if user_id.endswith(split[2])]
+            if len(meant) == 1:
+                return meant[0]
+        raise SpeakerError(f"这里没有叫 {one_line(typed)[:40]} 的人") from error

@@ -1,0 +1,394 @@
+"""What is looked at and found, from the words of a command to the answer, on a real database."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+import shutil
+from typing import Any, cast
+
+from nonebot import get_driver
+import pytest
+
+from plugins.nonebot_plugin_nianlun.capture.readable import readable
+from plugins.nonebot_plugin_nianlun.commands.command import Answer, Asked, NotUnderstood
+from plugins.nonebot_plugin_nianlun.commands.finding import Finding
+from plugins.nonebot_plugin_nianlun.commands.looking import Looking
+from plugins.nonebot_plugin_nianlun.commands.tree import Tree
+from plugins.nonebot_plugin_nianlun.config import Config, Settings
+from plugins.nonebot_plugin_nianlun.errors import ChatError, NianlunError
+from plugins.nonebot_plugin_nianlun.lifecycle import Nianlun
+from plugins.nonebot_plugin_nianlun.memory.fact_items import FactItem
+from plugins.nonebot_plugin_nianlun.store import (
+    chats,
+    exclusions,
+    facts,
+    forgetting,
+    provenance,
+    recording,
+    said,
+    usage,
+    withdrawals,
+)
+from plugins.nonebot_plugin_nianlun.store.database import transactional
+from plugins.nonebot_plugin_nianlun.store.models import Chat, Memory, NoteVersion
+from plugins.nonebot_plugin_nianlun.types import ChatKey, Incoming, SkipReason, Usage, Withdrawal
+from tests.support.scripted_writer import SetClock
+
+GROUP = ChatKey("10001", "group", "123")
+OTHER = ChatKey("10001", "group", "456")
+NOON = datetime(2026, 11, 27, 4, tzinfo=UTC)  # a Friday, 12:00 in Shanghai
+DEER, NAMESAKE, CHE = "20001", "20102", "20003"
+
+
+@dataclass
+class Room:
+    """A product with one talkative group, and somebody who asks there."""
+
+    nianlun: Nianlun
+    tree: Tree
+    chat_id: int = 0
+
+    async def say(
+        self,
+        text: str,
+        user_id: str = DEER,
+        name: str = "小鹿",
+        *,
+        minutes: float = 0,
+        chat: ChatKey = GROUP,
+        skipped: SkipReason | None = None,
+    ) -> str:
+        """Returns the platform's id of the message."""
+        at = NOON + timedelta(minutes=minutes)
+        message_id = f"{abs(hash((text, user_id, minutes, chat)))}"
+        segments = [{"type": "text", "data": {"text": text}}]
+        line = Incoming(
+            chat, at, user_id, name, segments, "event", message_id=message_id, skipped=skipped
+        )
+        await recording.record([line], readable, "小忆", at)
+        found = await chats.find(GROUP)
+        self.chat_id = found or 0
+        return message_id
+
+    async def ask(self, typed: str, user_id: str = CHE) -> Answer:
+        request = self.tree.read(f"/记忆 {typed}")
+        assert request.arguments is not None, typed
+        asked = Asked(
+            GROUP, GROUP, user_id, False, "member", NOON, request.arguments, None,
+            cast(Any, None), cast(Any, None), "/记忆",
+        )  # fmt: skip
+        answer = await request.command.serve(asked)
+        return Answer(answer) if isinstance(answer, str) else answer
+
+    async def told(self, typed: str, user_id: str = CHE) -> str:
+        return (await self.ask(typed, user_id)).text
+
+    async def refused(self, typed: str) -> str:
+        with pytest.raises(NianlunError) as raised:
+            await self.ask(typed)
+        return str(raised.value)
+
+
+@pytest.fixture
+async def room(prepared_database: Path, tmp_path: Path) -> AsyncIterator[Room]:
+    shutil.copy(prepared_database, tmp_path / "nianlun.db")
+    clock = SetClock(NOON + timedelta(hours=2))
+    nianlun = Nianlun(Config(nianlun=Settings()), tmp_path, get_driver().config, clock)
+    await nianlun.open()
+    commands = [*Looking(nianlun).commands(), *Finding(nianlun).commands()]
+    yield Room(nianlun, Tree(commands, {"/"}))
+    await nianlun.close()
+
+
+@transactional
+async def take_back(chat_id: int, message_id: str) -> None:
+    await withdrawals.withdraw(chat_id, Withdrawal(GROUP, message_id, DEER, NOON))
+
+
+async def test_what_somebody_said_is_paged_latest_first(room: Room) -> None:
+    for number in range(20):
+        await room.say(f"第{number}句\n换行", minutes=number)
+    first = await room.told("说过 小鹿")
+    assert first.splitlines()[0] == "#20 2026-11-27 12:19 第19句 换行"
+    assert first.splitlines()[-1] == "再往前：/记忆 说过 小鹿 2"
+    assert len(first.splitlines()) == 16
+    second = await room.told("说过 @20001 2")
+    assert [line[:3] for line in second.splitlines()] == ["#5 ", "#4 ", "#3 ", "#2 ", "#1 "]
+    assert await room.told("说过 20001 3") == "这一页没有了。"
+    assert "从 1 开始" in await room.refused("说过 小鹿 0")
+
+
+async def hide_everything(room: Room) -> None:
+    """Lines that nobody may see: of another chat, skipped, taken back, forgotten."""
+    await room.say("能看的话")  # #1
+    await room.say("别处的石榴", chat=OTHER)
+    await room.say("不让记的石榴", skipped="opted_out", minutes=1)  # #2
+    await room.say("/记忆 石榴", skipped="command", minutes=2)  # #3
+    await room.say("停了的石榴", skipped="paused", minutes=3)  # #4
+    await take_back(room.chat_id, await room.say("撤回的石榴", minutes=4))  # #5
+    await room.say("忘掉的石榴", "20009", "阿忘", minutes=5)  # #6
+    await forgetting.forget(room.chat_id, "20009", NOON + timedelta(hours=1))
+
+
+@pytest.mark.parametrize(
+    "typed", ["说过 小鹿", "谁", "搜索 石榴", "原文 #1 #2 #3 #4 #5 #6 #7", "预览 石榴呢", "今天"]
+)
+async def test_what_may_not_be_shown_is_not(room: Room, typed: str) -> None:
+    await hide_everything(room)
+    told = (await room.told(typed)).replace("石榴呢", "")
+    assert "石榴" not in told
+    assert "阿忘" not in told
+
+
+async def test_the_original_says_what_became_of_it(room: Room) -> None:
+    await hide_everything(room)
+    lines = (await room.told("原文 #1 #2 5 ＃6 #999")).splitlines()
+    assert lines == [
+        "#1 2026-11-27 12:00 小鹿：",
+        "能看的话",
+        "#2 没有这条，或者不在记忆里。",
+        "#5 已经撤回或忘记，没有留下内容。",
+        "#6 已经撤回或忘记，没有留下内容。",
+        "#999 没有这条，或者不在记忆里。",
+    ]
+
+
+async def test_a_single_original_quotes_its_message(room: Room) -> None:
+    message_id = await room.say("看这里")
+    gone = await room.say("不要看", minutes=1)
+    await take_back(room.chat_id, gone)
+    assert (await room.ask("原文 #1")).quotes == message_id
+    assert (await room.ask("原文 #1 #2")).quotes is None
+    assert (await room.ask("原文 #2")).quotes is None
+    assert "#12" in await room.refused("原文 十二")
+    assert "#12" in await room.refused("原文 " + "#1 " * 21)
+
+
+async def test_everybody_is_counted_with_the_last_time(room: Room) -> None:
+    for number in range(3):
+        await room.say("早", minutes=number)
+    await room.say("早", CHE, "阿澈", minutes=9)
+    answer = await room.ask("谁")
+    assert answer.text.splitlines() == [
+        "1. 小鹿  3 条，最近 2026-11-27 12:02",
+        "2. 阿澈  1 条，最近 2026-11-27 12:09",
+    ]
+    assert answer.picture is not None
+    assert answer.picture.startswith(b"\x89PNG")
+
+
+async def test_people_of_one_name_are_told_apart_by_their_last_digits(room: Room) -> None:
+    await room.say("我是一号")
+    await room.say("我是二号", NAMESAKE, minutes=1)
+    refused = await room.refused("说过 小鹿")
+    assert "小鹿（尾号0001）、小鹿（尾号0102）" in refused
+    assert DEER not in refused
+    assert "一号" in await room.told("说过 小鹿1")
+    assert "一号" in await room.told("说过 小鹿（尾号0001）")
+    assert "二号" in await room.told("说过 小鹿02")
+    assert "没有叫 小鹿3 的人" in await room.refused("说过 小鹿3")
+
+
+async def test_former_names_and_the_bots_own_do(room: Room) -> None:
+    await room.say("以前的话", name="鹿鹿")
+    await room.say("现在的话", minutes=1)
+    await room.say("我说的话", "me", "小忆", minutes=2)
+    assert "现在的话" in await room.told("说过 鹿鹿")
+    assert "我说的话" in await room.told(f"说过 {room.nianlun.character}")
+    await room.say("空格的名字", CHE, "阿 澈", minutes=3)
+    assert "空格的名字" in await room.told('说过 "阿 澈"')
+
+
+async def test_a_search_is_narrowed_by_speaker_and_time(room: Room) -> None:
+    await room.say("周末去爬山吧", minutes=-60 * 24 * 5)
+    await room.say("爬山好累", CHE, "阿澈", minutes=-60 * 24)
+    await room.say("今天又爬山", minutes=1)
+    assert set(await numbers(room, "搜索 爬山")) == {"#1", "#2", "#3"}
+    assert await numbers(room, "搜索 爬山 小鹿 今天") == ["#3"]
+    assert await numbers(room, "搜索 爬山 今天 小鹿") == ["#3"]
+    assert await numbers(room, "搜索 爬山 昨天") == ["#2"]
+    assert await numbers(room, "搜索 爬山 阿澈") == ["#2"]
+    assert "没有叫 阿猫 的人" in await room.refused("搜索 爬山 阿猫")
+    assert await room.told("搜索 石榴") == "没有找到。"
+
+
+async def numbers(room: Room, typed: str) -> list[str]:
+    """The messages that are found; lines beside them come with them in a small chat."""
+    lines = (await room.told(typed)).splitlines()
+    return [line.split()[0] for line in lines if "爬山" in line]
+
+
+async def test_facts_by_category_and_one_with_all_that_is_known_of_it(room: Room) -> None:
+    await room.say("我爱喝咖啡")
+    before = FactItem("preferences", "咖啡", "爱喝咖啡", None, False)
+    now = FactItem("preferences", "咖啡", "爱喝 [[preferences:拿铁]]", None, False)
+    await facts.remember(room.chat_id, DEER, [before], 1, NOON)
+    await facts.remember(room.chat_id, DEER, [now], None, NOON + timedelta(hours=1))
+    group = FactItem("promise", "周报", "周五交", "2026-12-04", False)
+    await facts.remember(room.chat_id, "", [group], None, NOON)
+    assert (await room.told("词条")).splitlines() == ["preferences  1 条", "promise  1 条"]
+    assert await room.told("词条 preferences") == "咖啡（小鹿）  爱喝 [[preferences:拿铁]]"
+    assert (await room.told("词条 preferences：咖啡")).splitlines() == [
+        "[preferences:咖啡]（小鹿）",
+        "爱喝 [[preferences:拿铁]]",
+        "写于 2026-11-27 13:00",
+        "连到：preferences:拿铁",
+        "从前：",
+        "　2026-11-27 12:00，来自 #1  爱喝咖啡",
+    ]
+    assert "约在 2026-12-04" in await room.told("词条 promise:周报")
+    assert "没有 preferences:茶 这个词条" in await room.refused("词条 preferences:茶")
+
+
+async def write_day(room: Room, *texts: str, day: str = "2026-11-26") -> None:
+    """A day with these versions, an empty one being blank."""
+    common = {"chat_id": room.chat_id, "kind": "day", "written_at": NOON}
+    for number, text in enumerate(texts[:-1], 1):
+        await NoteVersion.create(
+            **common, ref=day, version=number, text=text, writer="offline", blanked=not text
+        )
+    await Memory.create(
+        **common, period=day, text=texts[-1], version=len(texts), writer="20003", sources="[]"
+    )
+
+
+async def test_versions_are_listed_shown_and_compared(room: Room) -> None:
+    await room.say("早")
+    await write_day(room, "", "我去爬山。我很累。", "我去爬山。我不累。然后吃了面。")
+    listed = (await room.told("版本 2026-11-26")).splitlines()
+    assert listed[0] == "第 3 版 · 20003 改写 · 2026-11-27 12:00 · 15 字"
+    assert listed[2] == "第 1 版 · 离线写手 · 2026-11-27 12:00 · 已清空"
+    assert (await room.told("版本 昨天 2")).startswith("我去爬山。我很累。\n第 2 版")
+    assert "已经清空" in await room.told("版本 昨天 1")
+    assert "没有第 9 版" in await room.refused("版本 昨天 9")
+    assert (await room.told("对比 昨天")).splitlines() == [
+        "　……1 句没有变",
+        "－我很累。",
+        "＋我不累。",
+        "＋然后吃了面。",
+    ]
+    assert (await room.told("对比 昨天 3 3")) == "两版的文字一样。"
+    assert "要比哪两版" in await room.refused("对比 昨天 1")
+    assert "还没有写成记忆" in await room.refused("对比 2026-01-05")
+    assert "这个日期" in await room.refused("版本 胡说")
+
+
+async def test_this_day_of_earlier_years(room: Room) -> None:
+    await room.say("早")
+    assert await room.told("去年今天") == "往年的今天我还没有记下什么。"
+    await write_day(room, "前年下了雪。", day="2024-11-27")
+    await write_day(room, "去年放了晴。", day="2025-11-27")
+    assert (await room.told("去年今天")).split("\n\n") == [
+        "2025-11-27（周四）\n去年放了晴。",
+        "2024-11-27（周三）\n前年下了雪。",
+    ]
+
+
+async def test_the_preview_is_the_prompt_with_what_each_layer_costs(room: Room) -> None:
+    await room.say("周末去爬山吧")
+    told = await room.told('预览 他问："去哪"')
+    first = told.splitlines()[0]
+    assert first.startswith("约 ")
+    assert "人设 " in first
+    assert "聊天 " in first
+    assert "周末去爬山吧" in told
+    assert '他问："去哪"' in told
+
+
+async def test_usage_is_told_by_purpose_model_and_day(room: Room) -> None:
+    await room.say("早")
+    assert "没有用过模型" in await room.told("用量")
+    for day, purpose, ok in (("2026-11-27", "reply", True), ("2026-11-01", "activity", False)):
+        await usage.count(room.chat_id, day, purpose, "m\n1", Usage(100, 60, 20), ok)
+    await usage.count(room.chat_id, "2026-10-01", "reply", "old", Usage(9, 9, 9), True)
+    answer = await room.ask("用量")
+    lines = answer.text.splitlines()
+    assert lines[0] == "近 7 天 120 token：1 次调用，读 100（其中缓存 60），写 20"
+    assert lines[1] == "近 30 天 240 token：2 次调用，1 次没成，读 200（其中缓存 120），写 40"
+    assert "回复  120 token，1 次" in lines
+    assert "m 1  240 token，2 次" in lines
+    assert "old" not in answer.text
+    assert answer.picture is not None
+
+
+async def test_the_status_says_why_a_reply_had_no_memory(room: Room) -> None:
+    await room.say("早")
+    assert "没有记忆" not in await room.told("状态")
+    room.nianlun.replier.trouble = "读记忆超过了 2 秒"
+    room.nianlun.recaller.trouble = "搜索坏了"
+    told = await room.told("状态")
+    assert "最近一次回复没有记忆：读记忆超过了 2 秒" in told
+    assert "最近一次回复没想起旧事：搜索坏了" in told
+
+
+async def test_a_member_who_opted_out_is_not_told_of(room: Room) -> None:
+    await room.say("先前的话")
+    await exclusions.opt_out(room.chat_id, DEER, NOON + timedelta(minutes=1), NOON)
+    await room.say("后来的话", minutes=2, skipped="opted_out")
+    told = [await room.told(typed) for typed in ("谁", "说过 小鹿", "原文 #2")]
+    assert [text for text in told if "后来的话" in text or "不记" in text] == []
+
+
+@pytest.mark.parametrize("typed", ["谁", "说过 小鹿", "搜索 山", "原文 #1", "词条", "状态", "用量"])
+async def test_a_chat_without_any_record_says_so(room: Room, typed: str) -> None:
+    with pytest.raises(ChatError, match="还没有记录过"):
+        await room.ask(typed)
+
+
+@pytest.mark.parametrize("word", ["x" * 200, f"x:{'长' * 200}", f"{'x' * 200}:名"])
+async def test_a_fact_of_a_name_too_long_for_any_is_not_there(room: Room, word: str) -> None:
+    await room.say("早")
+    assert "没有" in await room.refused(f"词条 {word}")
+    category, _, name = word.partition(":")
+    assert await provenance.facts_why(room.chat_id, category, name) == []
+
+
+async def test_a_chat_of_a_number_too_long_for_any_is_not_there(room: Room) -> None:
+    number = "9" * 3000
+    assert await chats.find(ChatKey("10001", "group", number)) is None
+    for named in (f"group:{number}", f"{number}/group:5", f"group:\u2028{number}"):
+        with pytest.raises(ChatError) as raised:
+            await chats.resolve(named)
+        assert len(str(raised.value)) < 120
+
+
+@pytest.mark.parametrize("typed", ["\u2028", "\x85 \x1f", "一万年前", "２０２６-０２-３０"])
+async def test_what_is_no_date_is_not_understood(room: Room, typed: str) -> None:
+    await room.say("早")
+    with pytest.raises(NotUnderstood):
+        await room.ask(typed)
+
+
+async def test_several_days_are_no_date(room: Room) -> None:
+    await room.say("早")
+    told = await room.refused("去年12月30日到今年1月2日")
+    assert told.startswith("去年12月30日到今年1月2日 不是一天、一月或一年。请写成")
+
+
+async def test_a_date_may_be_typed_in_wide_digits(room: Room) -> None:
+    await room.say("早")
+    assert (await room.told("２０２６－１１－２７")).startswith("2026-11-27（周五）")
+
+
+@transactional
+async def write_slowly(chat_id: int, begun: asyncio.Event, end: asyncio.Event) -> None:
+    await Chat.filter(id=chat_id).update(name="慢")
+    begun.set()
+    await end.wait()
+
+
+async def test_who_spoke_is_read_while_something_is_written(room: Room) -> None:
+    await room.say("早")
+    begun, end = asyncio.Event(), asyncio.Event()
+    writing = asyncio.create_task(write_slowly(room.chat_id, begun, end))
+    await begun.wait()
+    try:
+        [one] = await asyncio.wait_for(said.heard(room.nianlun.path, room.chat_id), 5)
+    finally:
+        end.set()
+        await writing
+    assert (one.user_id, one.messages, one.last_at) == (DEER, 1, NOON)

@@ -1,0 +1,177 @@
+"""A command from what was typed to its arguments, and what is told of it."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from nonebot.adapters.onebot.v11 import Message, MessageSegment
+from nonebot_plugin_alconna import Args, MultiVar, Option
+import pytest
+
+from plugins.nonebot_plugin_nianlun.commands.command import Asked, Command, rest_of_line
+from plugins.nonebot_plugin_nianlun.commands.gate import SEPARATORS
+from plugins.nonebot_plugin_nianlun.commands.tree import Tree, command_head
+from plugins.nonebot_plugin_nianlun.commands.typed import take_apart, typed_text
+
+
+async def serve(asked: Asked) -> str:
+    raise NotImplementedError
+
+
+COMMANDS = (
+    Command("帮助", "read", "说明", serve, (Args["指令;?", str],)),
+    Command("今天", "read", "今天的事", serve, group="看"),
+    Command("日期", "read", "那一天", serve, (Args["日期", MultiVar(str)],), usage="2026-01-05"),
+    Command(
+        "搜索",
+        "read",
+        "找",
+        serve,
+        (Args["词", str]["说话人;?", str]["时间;?", str],),
+        example="爬山 小鹿",
+        usage="词 [说话人] [时间]",
+    ),
+    Command(
+        "改", "govern", "改写", serve, (Args["日期", str], rest_of_line("新文")), usage="日期 新文"
+    ),
+    Command("预览", "govern", "看", serve, (rest_of_line("话", optional=True),), usage="[话]"),
+    Command("忘", "own", "忘", serve, (Args["码;?", "re:[0-9]{6}"],), (Option("-a"),)),
+    Command("关", "owner", "关", serve),
+)
+
+
+TREE = Tree(COMMANDS, {"/"})
+
+
+@pytest.fixture
+def tree() -> Tree:
+    return TREE
+
+
+@pytest.mark.parametrize(
+    ("typed", "verb", "arguments"),
+    [
+        ("", "帮助", {}),
+        ("帮助 搜索", "帮助", {"指令": "搜索"}),
+        ("今天", "今天", {}),
+        ("今天 爬山", "今天", None),
+        ('今天 ""', "今天", None),
+        ("今天 '", "今天", None),
+        ("搜索", "搜索", None),
+        ("搜索 爬山 今天", "搜索", {"词": "爬山", "说话人": "今天"}),
+        ("搜索 帮助 今天 搜索", "搜索", {"词": "帮助", "说话人": "今天", "时间": "搜索"}),
+        ("搜索 \"爬 山\" '小 鹿'", "搜索", {"词": "爬 山", "说话人": "小 鹿"}),
+        ('搜索 "爬山 小鹿', "搜索", {"词": '"爬山', "说话人": "小鹿"}),
+        ("搜索 1 2 3 4", "搜索", None),
+        ("搜索　爬山\n小鹿\u00a0昨天", "搜索", {"词": "爬山", "说话人": "小鹿", "时间": "昨天"}),
+        ("改 2026-01-05", "改", None),
+        (
+            "改 2026-01-05  a  \"b\nc ' d\\\\ ",
+            "改",
+            {"日期": "2026-01-05", "新文": "a  \"b\nc ' d\\\\"},
+        ),
+        ("预览", "预览", {}),
+        ("预览 --help", "预览", {"话": "--help"}),
+        ("忘 -a 123456", "忘", {"a": True, "码": "123456"}),
+        ("忘 123456 -a", "忘", {"a": True, "码": "123456"}),
+        ("忘 １２３４５６", "忘", None),
+        ("忘 --shortcut x 今天", "忘", None),
+        ("2026-01-05", "日期", {"日期": ("2026-01-05",)}),
+        ("去年 7月21日", "日期", {"日期": ("去年", "7月21日")}),
+        ("-- x", "日期", {"日期": ("--", "x")}),
+    ],
+)
+def test_what_is_typed_is_read(
+    tree: Tree, typed: str, verb: str, arguments: dict[str, object] | None
+) -> None:
+    request = tree.read(f"/记忆 {typed}")
+    assert (request.command.verb, request.arguments) == (verb, arguments)
+    assert request.about == ()
+
+
+@pytest.mark.parametrize(
+    ("typed", "verb", "about"),
+    [
+        ("今天 -g 123", "今天", (("group", "123"),)),
+        ("-u 20001 今天", "今天", (("private", "20001"),)),
+        ("搜索 -g 10001/group:5 爬山", "搜索", (("group", "10001/group:5"),)),
+        ("-g 123 改 -u 5 2026 文 -g 7", "改", (("group", "7"), ("group", "123"), ("private", "5"))),
+        ("改 2026 文 -g 7 字", "改", ()),
+        ("-g", "日期", ()),
+        ("-g 5", "帮助", (("group", "5"),)),
+    ],
+)
+def test_another_chat_is_named_anywhere(
+    tree: Tree, typed: str, verb: str, about: tuple[tuple[str, str], ...]
+) -> None:
+    request = tree.read(f"/记忆 {typed}")
+    assert (request.command.verb, request.about) == (verb, about)
+
+
+@settings(max_examples=60)
+@given(text=st.text(min_size=1), spaces=st.text(alphabet=SEPARATORS, min_size=1, max_size=3))
+def test_free_text_loses_nothing(text: str, spaces: str) -> None:
+    body = text.strip(SEPARATORS)
+    words = body.split()
+    typed = take_apart(f"/记忆{spaces}说{spaces}{text}{spaces}", {"说": 0})
+    if not body:
+        assert (typed.words, typed.rest) == (("说",), "")
+    elif not {"-g", "-u"} & set(words):
+        assert (typed.words, typed.rest, typed.about) == (("说",), body, ())
+
+
+@settings(max_examples=60)
+@given(
+    st.sampled_from(["", *TREE.commands]),
+    st.text(alphabet="搜索改今天-gua\"' \n\\\u3000{}$1２", max_size=60),
+)
+def test_nothing_that_is_typed_breaks_the_reading(verb: str, text: str) -> None:
+    request = TREE.read(f"/记忆 {verb} {text}")
+    assert request.command in COMMANDS
+
+
+def test_what_is_no_text_is_told_in_words() -> None:
+    message = Message("/记忆 说 ") + MessageSegment.at(20001) + MessageSegment.image("a.jpg")
+    message += MessageSegment.text("a\0b\ud800") + MessageSegment.at(10001)
+    assert typed_text(message, "10001") == "/记忆 说  @20001 [图片]ab\ufffd"
+
+
+def test_the_help_names_every_command_and_marks_what_not_all_may(tree: Tree) -> None:
+    lines = tree.help_text({"read", "own"}).splitlines()
+    assert lines[:-1] == [
+        "/记忆 帮助  说明",
+        "【看】",
+        "/记忆 今天  今天的事",
+        "/记忆 2026-01-05  那一天",
+        "/记忆 搜索 词 [说话人] [时间]  找",
+        "/记忆 改 日期 新文  改写〔管理〕",
+        "/记忆 预览 [话]  看〔管理〕",
+        "/记忆 忘  忘",
+        "/记忆 关  关〔主人〕",
+    ]
+    assert "〔大家〕" in tree.help_text({"own"})
+    assert "〔" not in tree.help_text({"read", "own", "govern", "owner"}).splitlines()[-3]
+
+
+def test_the_help_breaks_a_long_line_before_the_meaning() -> None:
+    long = Command("版本", "govern", "一天、一月、一年的记忆改过几版", serve, usage="日期 [版本号]")
+    tree = Tree([long], {"/"})
+    lines = ["/记忆 版本 日期 [版本号]", "　一天、一月、一年的记忆改过几版〔管理〕"]
+    assert tree.help_text({"own"}).splitlines()[:2] == lines
+    assert tree.help_on(long).splitlines() == lines
+
+
+def test_wrong_usage_shows_the_right_one(tree: Tree) -> None:
+    assert tree.wrong_usage(tree.commands["搜索"]).splitlines() == [
+        "没看懂这条指令，可以这样写：",
+        "/记忆 搜索 词 [说话人] [时间]",
+        "例如：/记忆 搜索 爬山 小鹿",
+    ]
+    assert "/记忆 搜索" in tree.unknown("搜所")
+
+
+@pytest.mark.parametrize(
+    ("starts", "head"), [({"/"}, "/记忆"), ({"", "/"}, "/记忆"), ({"!"}, "!记忆"), (set(), "记忆")]
+)
+def test_a_command_begins_as_it_is_shown(starts: set[str], head: str) -> None:
+    assert command_head(starts) == head
