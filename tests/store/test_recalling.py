@@ -201,7 +201,7 @@ async def test_a_reply_gets_what_its_question_brings_up_and_nothing_twice(world:
     await world.say("小忆，谁对花生过敏来着", RIVER)
     messages = (await world.recaller().prompt(GROUP, asker=RIVER)).messages
     end = messages[-1]["content"]
-    assert "【这句话让你想起】\n- #1 2026-05-13 12:00 小鹿：我对花生过敏，一吃就肿\n" in end
+    assert "【这句话让你想起】\n- #1 05-13 12:00 小鹿：我对花生过敏，一吃就肿\n" in end
     assert repr(messages).count("谁对花生过敏来着") == 1
     assert "花生" not in messages[0]["content"]
 
