@@ -132,7 +132,9 @@ async def run(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
             between = [
                 event | {"raw_message": chatter.line()} for event in islice(said, options.between)
             ]
-            question, asker = chatter.question(dice.choice(lines)), int(between[-1]["user_id"])
+            question = chatter.question(dice.choice(lines))
+            # Somebody who said nothing lately: what is asked is this line alone.
+            asker = _FIRST_ASKER + number % _ASKERS
             for side in dice.sample(sides, 2):
                 await talk(side, between)
                 await asyncio.sleep(options.pause)

@@ -175,8 +175,8 @@ def _target(text: str) -> places.Target:
 
 
 def _number(text: str) -> str:
-    if not (text.isascii() and text.isdecimal()):
-        raise argparse.ArgumentTypeError(f"{text!r} 不是QQ号")
+    if not (text.isascii() and text.isdecimal() and len(text) <= 20):
+        raise argparse.ArgumentTypeError(f"{text[:60]!r} 不是QQ号")
     return text
 
 

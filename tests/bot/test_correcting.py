@@ -388,6 +388,25 @@ async def test_everybody_takes_away_their_own_and_admins_anybodys(group: Group) 
     await group.sound()
 
 
+async def test_members_are_not_told_what_there_is_of_others(group: Group) -> None:
+    await group.says("记住 profile:病 花粉 过敏", HE)
+    for there, not_there in (
+        ("profile:病", "profile:伤"),
+        ("profile:病 花粉", "profile:病 药粉"),
+        ("profile:病 阿澈", "profile:伤 阿澈"),
+    ):
+        await group.says(f"记住 {there.split()[0]} 有", HE)
+        answers = [
+            await group.says(f"{verb} {one}", SHE)
+            for verb in ("忘掉", "为什么")
+            for one in (there, not_there)
+        ]
+        told = [answer.replace("病", "伤").replace("药", "花") for answer in answers]
+        assert told[0] == told[1], there
+        assert told[2] == told[3], there
+        await group.says(f"忘掉 {there.split()[0]}", HE)
+
+
 async def test_members_correct_nothing(group: Group) -> None:
     before = await group.day()
     for typed in (f"改 {DAY} 我改了。", f"还原 {DAY} 1", f"重写 {DAY}", "删 #1", "整理", "核对"):

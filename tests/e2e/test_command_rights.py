@@ -253,7 +253,7 @@ async def test_a_group_corrects_what_is_remembered_of_it(
     assert "记住了，你的 preferences:爬山" in await answer(
         talker, member, "记住 preferences:爬山 只在周六去"
     )
-    assert "你没有这一条" in await answer(
+    assert "没有这一条" in await answer(
         talker, Asker(7122, "member", 7012, member.may), "忘掉 preferences:爬山"
     )
     assert "拿掉了" in await answer(talker, owner, "忘掉 preferences:爬山")

@@ -15,14 +15,17 @@ from plugins.nonebot_plugin_nianlun.errors import CorrectionError, NoteRejected,
 from plugins.nonebot_plugin_nianlun.memory.fact_items import FactItem
 from plugins.nonebot_plugin_nianlun.store import (
     deleting,
+    diary,
     editing,
     facts,
+    forgetting,
     memories,
+    notes,
     search,
     traces,
 )
 from plugins.nonebot_plugin_nianlun.types import NoteKind
-from tests.store.test_editing import DAY_KEY, EDITOR, FIRST, MONTH_KEY, sound
+from tests.store.test_editing import DAY_KEY, EDITOR, FIRST, MONTH_KEY, offline, sound
 from tests.store.test_upkeep import World, close_days, local, world
 from tests.support.standalone import finish, put_package, start
 
@@ -36,6 +39,7 @@ class Hands:
         self.world = world
         self.random = random.Random(seed)
         self.said = 0
+        self.forgets = True
 
     def subject(self) -> tuple[NoteKind, str]:
         day = FIRST + timedelta(days=self.random.randrange(5))
@@ -81,13 +85,29 @@ class Hands:
     async def withdraw(self) -> None:
         await self.world.withdraw(str(self.random.randint(1, 60)))
 
+    async def forget(self) -> None:
+        user_id = f"2000{self.random.randrange(3)}"
+        await forgetting.forget(1, user_id, self.world.clock.now())
+
+    async def ask_again(self) -> None:
+        await notes.ask_again(1)
+
+    async def write_down(self) -> None:
+        number = self.random.randrange(5)
+        day = FIRST + timedelta(days=number)
+        seen = tuple(sorted(self.random.sample(range(8 * number + 1, 8 * number + 9), 3)))
+        moment = diary.Moment("一件小事。", day.isoformat(), local(day, 13), "tool", seen=seen)
+        await diary.keep_turn(1, seen, (), [moment], self.world.clock.now())
+
     async def run(self) -> None:
-        await self.world.run(everything=self.random.random() < 0.5)
+        upkeep = self.world.upkeep() if self.random.random() < 0.5 else offline(self.world)
+        await upkeep.run(1, everything=self.random.random() < 0.5)
 
     async def one(self) -> str:
         """Do one thing; returns which."""
         deeds = [self.edit] * 4 + [self.restore] * 2 + [self.rewrite] * 2
         deeds += [self.delete, self.say, self.say, self.withdraw, self.run, self.run]
+        deeds += [self.ask_again, self.write_down, *([self.forget] if self.forgets else [])]
         deed: Callable[[], Awaitable[None]] = self.random.choice(deeds)
         try:
             await deed()
@@ -187,6 +207,7 @@ async def test_two_processes_correct_one_chat(world: World, tmp_path: Path) -> N
     put_package(tmp_path)
     process = start(tmp_path, CORRECT, world.file)
     hands = Hands(world, 21)
+    hands.forgets = False  # or no day is left in the end
     done: list[str] = []
     while process.poll() is None:
         done.append(await hands.one())

@@ -20,6 +20,7 @@ from plugins.nonebot_plugin_nianlun.capture.readable import readable
 from plugins.nonebot_plugin_nianlun.capture.recorder import Recorder
 from plugins.nonebot_plugin_nianlun.clock import SystemClock
 from plugins.nonebot_plugin_nianlun.errors import StoreError
+from plugins.nonebot_plugin_nianlun.store import sql
 from plugins.nonebot_plugin_nianlun.store.models import Chat
 from plugins.nonebot_plugin_nianlun.types import ChatKey, Incoming, Segment, Withdrawal
 
@@ -250,3 +251,20 @@ async def test_stopping_does_not_wait_for_ever(
         async with asyncio.timeout(10):
             await recorder.stop()
     assert recorder.waiting == 1
+
+
+@pytest.mark.parametrize(
+    ("query", "index"),
+    [
+        (sql._KNOWN_KEYS, "(chat_id=? AND dedup_key=?)"),
+        (sql._WITHDRAWALS, "(chat_id=? AND message_id=?)"),
+    ],
+)
+def test_what_is_known_of_a_message_is_found_without_reading_the_chat(
+    database_file: Path, query: str, index: str
+) -> None:
+    statement = f"EXPLAIN QUERY PLAN {query.format(pairs='(?,?),(?,?)')}"
+    with closing(sqlite3.connect(database_file)) as database:
+        plan = [row[3] for row in database.execute(statement, (1, "a", 2, "b"))]
+    assert any(step.startswith("SEARCH") and index in step for step in plan)
+    assert not any("SCAN m" in step or "SCAN e" in step for step in plan)

@@ -343,6 +343,26 @@ async def test_a_line_taken_back_meanwhile_takes_the_turn_with_it(bench: Bench) 
     assert bench.outcomes.of(GROUP).error is None
 
 
+async def test_what_was_recalled_and_is_taken_back_meanwhile_takes_the_turn_with_it(
+    bench: Bench,
+) -> None:
+    await bench.turn("我要搬家了", "好")
+    await bench.turns.flush()
+    asked = threading.Event()
+
+    def answer(body: dict[str, Any]) -> Reply:
+        asked.set()
+        return Delay(0.3, found(fact("搬家", 3), diary=("他要搬家。",)))
+
+    bench.server.script(answer)
+    await bench.turn("你还记得吗", "记得")
+    assert await asyncio.to_thread(asked.wait, 10)
+    await bench.world.withdraw("1")
+    await bench.turns.flush()
+    assert await Fact.all().count() == await Activity.exclude(text="").count() == 0
+    assert bench.outcomes.of(GROUP).error is None
+
+
 async def test_a_talk_without_anybody_is_no_turn(bench: Bench) -> None:
     bench.turns.after(ChatKey("10001", "group", "999"), "20001")
     await bench.say("自言自语", by=ME)

@@ -76,6 +76,9 @@ def test_a_target(text: str, expected: Target) -> None:
         "group:号码",
         "group:12 3",
         "private:１",
+        f"group:{'9' * 129}",
+        f"{'9' * 65}/group:1",
+        f"store:{'长' * 129}",
     ],
 )
 def test_no_target(text: str) -> None:

@@ -196,7 +196,7 @@ def test_a_day_is_shown_with_its_weekday() -> None:
         ("26-1-5", None),
         ("2026-1-5-1", None),
         ("2026-01-05\n", None),
-        ("２０２６-01-05", None),
+        ("２０２６-01-05", ("day", "2026-01-05")),
         ("", None),
     ],
 )

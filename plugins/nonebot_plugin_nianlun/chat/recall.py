@@ -19,7 +19,7 @@ from ..memory.render import display_names, safe_name
 from ..memory.search import Recalled
 from ..recalling import Recalling
 from ..store import chats, facts, memories, speakers
-from ..store.reply_view import Wanted
+from ..store.reply_view import ReplyView, Wanted
 from ..types import ChatKey, Message, Scene
 from .persona import Personas, reply_rules
 from .reminders import reminder
@@ -129,20 +129,18 @@ class Recaller:
         history += _numbered_behind(history, unrecorded)
         if asked is not None:
             history.append(self._imagined(chat, history, asked))
-        recalled, remind = (), ""
-        if view.chat_id is not None:
-            self.trouble = None
-            recalled, remind = await asyncio.gather(
-                self._brought_up(view.chat_id, view.layers, history, asker),
-                self._reminder(view.chat_id, view.layers),
-            )
+        recalled, remind, persona = await asyncio.gather(
+            self._brought_up(view, history, asker),
+            self._reminder(view),
+            self._read_persona(chat, view.persona),
+        )
         return self.build(
             view.layers,
             history,
             _place(chat, view.name, view.peer),
             recalled,
             remind,
-            persona=await self._read_persona(chat, view.persona),
+            persona=persona,
             namesakes=view.namesakes,
         )
 
@@ -154,22 +152,25 @@ class Recaller:
         return min(window, _LARGEST_BLOCK)
 
     async def _brought_up(
-        self, chat_id: int, layers: Layers, history: Sequence[Message], asker: str | None
+        self, view: ReplyView, history: Sequence[Message], asker: str | None
     ) -> tuple[str, ...]:
         """What the asker's last words bring up, beside all that stands there anyway.
 
         Trouble costs what a search would have found, never the reply; `trouble` tells of it.
         """
+        if view.chat_id is None:
+            return ()
         asked, asker = last_words(history, asker)
+        self.trouble = None
         try:
             async with asyncio.timeout(_SEARCH_SECONDS):
                 found = await self._recalling.recall(
-                    chat_id,
+                    view.chat_id,
                     asked,
                     limit=_RECALLED_ITEMS,
                     budget_tokens=self._settings.recall_budget,
                     asker=asker,
-                    shown=_addresses(layers, history),
+                    shown=_addresses(view.layers, history),
                     linked=True,
                 )
         except (StoreError, TimeoutError) as error:
@@ -179,13 +180,15 @@ class Recaller:
         year = self._calendar.local(self._clock.now()).year
         return tuple(_without_year(item, year) for item in found.items)
 
-    async def _reminder(self, chat_id: int, layers: Layers) -> str:
-        """A promise that is due, or 去年今天; nothing when the store is in trouble."""
+    async def _reminder(self, view: ReplyView) -> str:
+        """A promise that is due, or a day come round; nothing when the store is in trouble."""
+        if view.chat_id is None:
+            return ""
         today = self._calendar.day_of(self._clock.now())
         try:
             async with asyncio.timeout(_SEARCH_SECONDS):
-                shown = {day.period for day in layers.days}
-                return await reminder(self._recalling.reader, chat_id, today, shown)
+                shown = {day.period for day in view.layers.days}
+                return await reminder(self._recalling.reader, view.chat_id, today, shown)
         except (StoreError, TimeoutError) as error:
             self.trouble = str(error) or f"查约定超过了 {_SEARCH_SECONDS:g} 秒"
             logger.error(f"这次没有想起约定和往年今天：{self.trouble}")

@@ -17,7 +17,10 @@ from ..types import ME, ChatKey, ChatKind
 from .found import FoundChat
 from .survey import Survey, SurveyedChat
 
-_TARGET = re.compile(r"(?:(?P<self_id>[^/\s:=]+)/)?(?P<kind>group|private|store):(?P<peer>\S.*)")
+_TARGET = re.compile(
+    r"(?:(?P<self_id>[^/\s:=]{1,64})/)?(?P<kind>group|private|store):(?P<peer>\S.{0,127})"
+)
+"""As long at most as the columns are."""
 _NUMBER = re.compile(r"\d+", re.ASCII)
 _SHOWN = 20
 _CACHED = 4096

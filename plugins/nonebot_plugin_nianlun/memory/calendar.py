@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
+from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 _ONE_DAY = timedelta(days=1)
@@ -44,6 +45,10 @@ class Calendar:
 
     def start_of(self, day: date) -> datetime:
         """The first moment of the logical day, in UTC."""
+        return _start(self, day)
+
+    def find_start(self, day: date) -> datetime:
+        """The same, looked up in the zone; `start_of` remembers what this has found."""
         wall = datetime.combine(day, self.day_starts_at, self.zone)
         start = wall.astimezone(UTC)
         if start.astimezone(self.zone).replace(tzinfo=None) == wall.replace(tzinfo=None):
@@ -73,3 +78,8 @@ class Calendar:
 
     def _offset(self, moment: datetime) -> timedelta | None:
         return moment.astimezone(self.zone).utcoffset()
+
+
+@lru_cache(maxsize=1024)
+def _start(calendar: Calendar, day: date) -> datetime:
+    return calendar.find_start(day)

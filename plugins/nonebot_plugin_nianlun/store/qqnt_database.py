@@ -184,8 +184,9 @@ class QqntDatabase:
 def _unreadable(error: Exception) -> ImportFileError:
     if "not a database" in str(error):
         return ImportFileError("这个数据库读不了：它多半还没有解密，请先解密再导入")
-    why = one_line(str(error))[:120]
-    return ImportFileError(f"这个数据库读不了（{why}）：多半没有复制完整，请重新复制一份")
+    return ImportFileError(
+        f"这个数据库读不了（{one_line(str(error))[:120]}）：多半没有复制完整，请重新复制一份"
+    )
 
 
 def _peer(kind: ChatKind, columns: frozenset[str]) -> str:
