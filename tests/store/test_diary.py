@@ -21,7 +21,7 @@ from plugins.nonebot_plugin_nianlun.interface.diary import (
 )
 from plugins.nonebot_plugin_nianlun.memory.calendar import Calendar
 from plugins.nonebot_plugin_nianlun.memory.diary import DIARY_PROMPT
-from plugins.nonebot_plugin_nianlun.memory.layers import Layers, as_text, sections
+from plugins.nonebot_plugin_nianlun.memory.layers import as_text, sections
 from plugins.nonebot_plugin_nianlun.outcomes import Outcomes
 from plugins.nonebot_plugin_nianlun.store import (
     chats,
@@ -36,6 +36,7 @@ from plugins.nonebot_plugin_nianlun.store.models import Activity, Chat
 from plugins.nonebot_plugin_nianlun.types import ChatKey
 from tests.store.test_restoring import bring, exported, write
 from tests.store.test_upkeep import CALENDAR, DAY, GROUP, World, local
+from tests.support.reply_layers import layers
 from tests.support.scripted_writer import SetClock
 
 TODAY = DAY.isoformat()
@@ -181,7 +182,7 @@ async def test_entries_written_at_once_are_all_there(world: World, diary: Diary)
     assert {e.content for e in entries} == {f"{t}-{n}" for t in range(8) for n in range(25)}
     assert sorted(e.number for e in entries) == list(range(1, 201))
     assert (await Chat.get(id=1)).last_activity == 200
-    assert len(await memories.loose_activities(1, 500)) == 200
+    assert len((await layers(world.file, GROUP)).activities) == 200
     await sound(world)
 
 
@@ -200,8 +201,7 @@ async def test_content_stays_content_here_there_and_before_a_model(
         await diary.append(text, owner="20001", source_conv="c|1\n## x")
     before = await diary.day(TODAY)
     assert [e.content for e in before] == list(HOSTILE)
-    loose = tuple(await memories.loose_activities(1, 100))
-    shown = as_text(sections(Layers(activities=loose), CALENDAR))
+    shown = as_text(sections(await layers(world.file, GROUP), CALENDAR))
     assert len(shown.splitlines()) == 1 + len(HOSTILE)
     lines = await exported()
     assert [line["text"] for line in lines if line["type"] == "activity"] == list(HOSTILE)

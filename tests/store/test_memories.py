@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -32,6 +33,7 @@ from plugins.nonebot_plugin_nianlun.types import (
     Window,
     Withdrawal,
 )
+from tests.support.reply_layers import layers
 
 NOON = datetime(2026, 11, 29, 4, 0, tzinfo=UTC)
 LATER = NOON + timedelta(days=1)
@@ -163,14 +165,14 @@ async def test_a_text_that_was_continued_and_then_withdrawn_is_not_stored() -> N
     assert await memories.memory(chat_id, "day", TODAY) is None
 
 
-async def test_what_is_being_rewritten_says_nothing_anywhere() -> None:
+async def test_what_is_being_rewritten_says_nothing_anywhere(database_file: Path) -> None:
     chat_id = await talk(2)
     await notes.store_activity(chat_id, await window(chat_id), note("秘密"), LATER)
     await write_day(chat_id, "秘密的一天")
     await write_day(chat_id, "还是秘密的一天")
     await withdraw(1)
     assert await memories.activities(chat_id, TODAY) == []
-    assert await memories.loose_activities(chat_id, 100) == []
+    assert (await layers(database_file, GROUP)).activities == ()
     assert await memories.memory(chat_id, "day", TODAY) is None
     assert await memories.memories(chat_id, "day", [TODAY]) == []
     assert [a.text for a in await memories.all_activities(chat_id)] == [""]
@@ -195,7 +197,9 @@ async def test_more_withdrawn_while_it_is_rewritten_is_overtaken() -> None:
     assert (found.text, found.version, found.ranges) == ("第3句", 2, ((1, 3),))
 
 
-async def test_an_activity_of_which_nothing_is_left_is_empty_and_owes_nothing() -> None:
+async def test_an_activity_of_which_nothing_is_left_is_empty_and_owes_nothing(
+    database_file: Path,
+) -> None:
     chat_id = await talk(1)
     await notes.store_activity(chat_id, await window(chat_id), note("秘密"), LATER)
     await withdraw(1)
@@ -203,16 +207,16 @@ async def test_an_activity_of_which_nothing_is_left_is_empty_and_owes_nothing() 
     await notes.replace_activity(chat_id, stale, [], None, LATER)
     (found,) = await memories.activities(chat_id, TODAY)
     assert (found.text, found.key_messages, found.merged) == ("", (), True)
-    assert await memories.loose_activities(chat_id, 100) == []
+    assert (await layers(database_file, GROUP)).activities == ()
     assert await chats.with_work() == []
 
 
-async def test_of_loose_activities_the_newest_are_found() -> None:
+async def test_of_loose_activities_the_newest_are_found(database_file: Path) -> None:
     chat_id = await talk(3)
     for number in (1, 2, 3):
         one = await window(chat_id, 1)
         await notes.store_activity(chat_id, one, note(f"第{number}件"), LATER)
-    found = await memories.loose_activities(chat_id, 2)
+    found = (await layers(database_file, GROUP, 2)).activities
     assert [activity.text for activity in found] == ["第2件", "第3件"]
 
 

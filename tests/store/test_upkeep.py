@@ -46,6 +46,7 @@ from plugins.nonebot_plugin_nianlun.types import (
     Window,
     Withdrawal,
 )
+from tests.support.reply_layers import layers
 from tests.support.scripted_writer import ScriptedWriter, SetClock
 
 ZONE = ZoneInfo("Asia/Shanghai")
@@ -413,7 +414,7 @@ async def test_a_withdrawn_message_leaves_no_trace(world: World) -> None:
     assert await world.memory("day", "2026-10-29") is not None
     shown = await memories.activities(world.chat_id, "2026-10-28")
     assert SECRET not in repr(shown)
-    assert SECRET not in repr(await memories.loose_activities(world.chat_id, 100))
+    assert SECRET not in repr(await layers(world.file, GROUP))
     assert SECRET not in repr(await memories.memories(world.chat_id, "month", ["2026-10"]))
     assert SECRET not in repr(await world.export())
 

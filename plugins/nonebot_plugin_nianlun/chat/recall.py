@@ -13,12 +13,12 @@ from ..clock import Clock
 from ..config import Settings
 from ..errors import PromptTooSmall, StoreError
 from ..memory.calendar import Calendar
-from ..memory.layers import Layers, as_text, beside, newest, sections, select
+from ..memory.layers import Layers, as_text, beside, newest, sections
 from ..memory.prompt import ReplyPrompt, build, in_blocks
 from ..memory.render import display_names, safe_name
 from ..memory.search import Recalled
 from ..recalling import Recalling
-from ..store import chats, facts, memories, speakers
+from ..store import facts
 from ..store.reply_view import ReplyView, Wanted
 from ..types import ChatKey, Message, Scene
 from .persona import Personas, reply_rules
@@ -62,27 +62,26 @@ class Recaller:
         self._rules = reply_rules()
         self.personas = Personas(settings.persona_file, character)
 
-    async def layers(self, chat_id: int, budget: int) -> Layers:
-        """All years, what is not folded of months and days, and activities not in a day yet:
-        of these no more than `budget` tokens could hold."""
-        states = await memories.memory_states(chat_id)
-        chosen = select(states, self._settings.keep_days, self._settings.keep_months)
-        return Layers(
-            years=tuple(await memories.memories(chat_id, "year", chosen["year"])),
-            months=tuple(await memories.memories(chat_id, "month", chosen["month"])),
-            days=tuple(await memories.memories(chat_id, "day", chosen["day"])),
-            activities=tuple(await memories.loose_activities(chat_id, budget // _ACTIVITY_TOKENS)),
+    async def _view(self, chat: ChatKey, budget: int, history: int = 0) -> ReplyView:
+        """All years, what is not folded of months and days, and activities not in a day yet: of
+        these no more than `budget` tokens could hold; and so many of the newest messages."""
+        wanted = Wanted(
+            keep_days=self._settings.keep_days,
+            keep_months=self._settings.keep_months,
+            activities=budget // _ACTIVITY_TOKENS,
+            history=history,
         )
+        return await self._recalling.reader.reply_view(chat, wanted)
 
     async def scene(self, chat: ChatKey, chat_id: int, text: str) -> Scene:
         """What a writer of notes may know beside its sources, of which `text` is what was said."""
-        layers = await self.layers(chat_id, _NOTE_MEMORY_TOKENS)
+        view = await self._view(chat, _NOTE_MEMORY_TOKENS)
         return Scene(
             chat=chat,
-            place=await self.place(chat),
+            place=_place(chat, view),
             character=self.character,
-            persona=await self._persona(chat),
-            memory=as_text(newest(sections(layers, self._calendar), _NOTE_MEMORY_TOKENS)),
+            persona=await self._persona(chat, view.persona),
+            memory=as_text(newest(sections(view.layers, self._calendar), _NOTE_MEMORY_TOKENS)),
             recalled=await self._facts_about(chat_id, text),
             known_categories=tuple(await facts.categories(chat_id)),
         )
@@ -99,11 +98,7 @@ class Recaller:
 
     async def place(self, chat: ChatKey) -> str:
         """Where the talk happens, as a person would say it."""
-        row = await chats.row(chat)
-        if row is None or chat.kind == "group":
-            return _place(chat, None if row is None else row.name, None)
-        names = await speakers.current_names(row.id, [chat.peer_id])
-        return _place(chat, row.name, names.get(chat.peer_id))
+        return _place(chat, await self._view(chat, 0))
 
     async def prompt(
         self,
@@ -116,15 +111,7 @@ class Recaller:
         and `unrecorded` are lines of somebody who is not recorded. `asker` is whom the reply is
         for, by user id; without one it is who spoke last."""
         least, block = self._settings.history_messages, self._block(chat)
-        view = await self._recalling.reader.reply_view(
-            chat,
-            Wanted(
-                keep_days=self._settings.keep_days,
-                keep_months=self._settings.keep_months,
-                activities=self._settings.prompt_budget // _ACTIVITY_TOKENS,
-                history=least + block,
-            ),
-        )
+        view = await self._view(chat, self._settings.prompt_budget, least + block)
         history = list(in_blocks(view.history, least, block))
         history += _numbered_behind(history, unrecorded)
         if asked is not None:
@@ -132,12 +119,12 @@ class Recaller:
         recalled, remind, persona = await asyncio.gather(
             self._brought_up(view, history, asker),
             self._reminder(view),
-            self._read_persona(chat, view.persona),
+            self._persona(chat, view.persona),
         )
         return self.build(
             view.layers,
             history,
-            _place(chat, view.name, view.peer),
+            _place(chat, view),
             recalled,
             remind,
             persona=persona,
@@ -194,12 +181,8 @@ class Recaller:
             logger.error(f"这次没有想起约定和往年今天：{self.trouble}")
             return ""
 
-    async def _persona(self, chat: ChatKey) -> str:
+    async def _persona(self, chat: ChatKey, own: str | None) -> str:
         """Who the character is in this chat, as the file stands now."""
-        row = await chats.row(chat)
-        return await self._read_persona(chat, None if row is None else row.persona)
-
-    async def _read_persona(self, chat: ChatKey, own: str | None) -> str:
         return await asyncio.to_thread(self.personas.text, chat, own, self.check)
 
     def check(self, persona: str | None = None) -> None:
@@ -272,10 +255,10 @@ def _numbered_behind(history: Sequence[Message], said: Sequence[Message]) -> Ite
         yield replace(message, seq=number)
 
 
-def _place(chat: ChatKey, name: str | None, peer: str | None) -> str:
+def _place(chat: ChatKey, view: ReplyView) -> str:
     if chat.kind == "group":
-        return f"QQ群「{safe_name(name) if name else chat.peer_id}」"
-    return f"与 {safe_name(peer or chat.peer_id)} 的私聊"
+        return f"QQ群「{safe_name(view.name) if view.name else chat.peer_id}」"
+    return f"与 {safe_name(view.peer or chat.peer_id)} 的私聊"
 
 
 def _without_year(item: Recalled, year: int) -> str:

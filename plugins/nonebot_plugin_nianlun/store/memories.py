@@ -92,17 +92,6 @@ async def activities(chat_id: int, date: str) -> list[Activity]:
     return await _with_ranges(chat_id, rows)
 
 
-async def loose_activities(chat_id: int, newest: int) -> list[Activity]:
-    """The newest activities that no day memory holds yet, oldest first; without their ranges.
-
-    Before every reply and note these are wanted as text alone. A busy day has many, and a chat
-    that was just imported has as many as it has windows.
-    """
-    ids = await sql.loose_activities(chat_id, newest)
-    rows = await ActivityRow.filter(id__in=ids).order_by("date", "time", "number")
-    return to_activities(rows, {})
-
-
 async def all_activities(chat_id: int) -> list[Activity]:
     """Every activity by number; one that is being rewritten is empty meanwhile."""
     rows = await ActivityRow.filter(chat_id=chat_id).order_by("number")

@@ -137,10 +137,6 @@ _SET_PROPERTY = (
     'INSERT INTO "nianlun_property" ("key", "value") VALUES (?, ?)'
     ' ON CONFLICT ("key") DO UPDATE SET "value" = excluded."value"'
 )
-_LOOSE_ACTIVITIES = """
-SELECT id FROM nianlun_activity WHERE chat_id = ? AND merged = 0 AND stale = 0
-    ORDER BY date DESC, time DESC, number DESC LIMIT ?
-"""
 _STALE_ACTIVITIES = "SELECT id FROM nianlun_activity WHERE chat_id = ? AND stale = 1"
 _OPEN_DATES = """
 SELECT date FROM nianlun_activity WHERE chat_id = ? AND merged = 0
@@ -311,10 +307,6 @@ async def set_property(key: str, value: str) -> None:
 async def chats_with_work() -> list[int]:
     """Row ids of chats that may owe something; exact enough to leave quiet chats alone."""
     return [row["chat_id"] for row in await _rows(_CHATS_WITH_WORK)]
-
-
-async def loose_activities(chat_id: int, newest: int) -> list[int]:
-    return [row["id"] for row in await _rows(_LOOSE_ACTIVITIES, chat_id, newest)]
 
 
 async def stale_activities(chat_id: int) -> list[int]:
