@@ -13,14 +13,13 @@ import pytest
 from plugins.nonebot_plugin_nianlun.commands.periods import read_period
 from plugins.nonebot_plugin_nianlun.commands.views import (
     activities_view,
-    day_title,
     inspection_view,
     memory_view,
     status_view,
     tidy_view,
     troubles_view,
 )
-from plugins.nonebot_plugin_nianlun.memory.calendar import Calendar
+from plugins.nonebot_plugin_nianlun.memory.calendar import Calendar, titled
 from plugins.nonebot_plugin_nianlun.memory.invariants import Inspection
 from plugins.nonebot_plugin_nianlun.types import Activity, ChatStatus, Memory, TidyReport
 
@@ -173,8 +172,8 @@ def test_a_check_tells_what_it_found_and_how_much_more_there_is() -> None:
 
 
 def test_a_day_is_shown_with_its_weekday() -> None:
-    assert day_title("2026-11-29") == "2026-11-29（周日）"
-    assert day_title("2026-11-30") == "2026-11-30（周一）"
+    assert titled("2026-11-29") == "2026-11-29（周日）"
+    assert titled("2026-11-30") == "2026-11-30（周一）"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from nonebot import logger
 from ..clock import Clock
 from ..config import Settings
 from ..errors import PromptTooSmall, StoreError
-from ..memory.calendar import Calendar
+from ..memory.calendar import Calendar, weekday
 from ..memory.layers import Layers, as_text, beside, newest, sections
 from ..memory.prompt import ReplyPrompt, build, in_blocks
 from ..memory.render import display_names, safe_name
@@ -38,7 +38,6 @@ _RECALLED_ITEMS = 20
 """More than are asked for by default: lines are short, and the budget is what bounds them."""
 _ONE_BREATH = timedelta(minutes=2)
 _MOST_LINES = 4
-_WEEKDAYS = "一二三四五六日"
 
 
 class Recaller:
@@ -239,7 +238,7 @@ class Recaller:
 
     def _now(self) -> str:
         local = self._calendar.local(self._clock.now())
-        return f"【此刻】{local:%Y-%m-%d %H:%M} 周{_WEEKDAYS[local.weekday()]}"
+        return f"【此刻】{local:%Y-%m-%d %H:%M} {weekday(local)}"
 
     def _imagined(self, chat: ChatKey, history: list[Message], text: str) -> Message:
         user_id = chat.peer_id if chat.kind == "private" else "asker"

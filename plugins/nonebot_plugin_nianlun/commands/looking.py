@@ -12,6 +12,7 @@ from nonebot_plugin_alconna import Args, MultiVar
 
 from ..errors import ChatError
 from ..memory.anniversaries import same_dates
+from ..memory.calendar import titled
 from ..memory.render import one_line
 from ..store import memories, usage
 from ..store.database import trouble_of
@@ -28,7 +29,7 @@ from .looking_views import (
     versions_view,
 )
 from .periods import PERIOD_HINT, PERIOD_SHAPE, read_date, read_time
-from .views import activities_view, day_title, memory_view, status_view, troubles_view
+from .views import activities_view, memory_view, status_view, troubles_view
 
 if TYPE_CHECKING:
     from ..lifecycle import Nianlun
@@ -127,8 +128,8 @@ class Looking:
             if activities:
                 parts.append(activities_view(activities, self._calendar))
         if not parts:
-            return Answer(f"{day_title(key)}我还没有记下什么。")
-        return Answer("\n\n".join(parts), day_title(key))
+            return Answer(f"{titled(key)}我还没有记下什么。")
+        return Answer("\n\n".join(parts), titled(key))
 
     async def _period(self, asked: Asked) -> Answer:
         typed = " ".join(asked.arguments["日期"])

@@ -10,12 +10,12 @@ from difflib import SequenceMatcher
 import re
 from typing import TYPE_CHECKING
 
-from ..memory.calendar import Calendar
+from ..memory.calendar import Calendar, titled
 from ..memory.keymarks import show_key_marks
 from ..memory.prompt import ReplyPrompt
 from ..memory.render import one_line
 from ..types import Memory
-from .views import day_title, version_line
+from .views import version_line
 
 if TYPE_CHECKING:
     from ..store.models import UsageCount
@@ -55,7 +55,7 @@ class Version:
 
 
 def earlier_years_view(days: Iterable[Memory]) -> str:
-    return "\n\n".join(f"{day_title(day.period)}\n{show_key_marks(day.text)}" for day in days)
+    return "\n\n".join(f"{titled(day.period)}\n{show_key_marks(day.text)}" for day in days)
 
 
 def prompt_view(prompt: ReplyPrompt, budget: int) -> str:

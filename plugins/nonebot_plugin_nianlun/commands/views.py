@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
+from datetime import datetime
 
 from ..memory.calendar import Calendar
 from ..memory.invariants import Inspection
@@ -12,11 +12,6 @@ from ..memory.render import one_line
 from ..types import Activity, ChatKind, ChatStatus, Forgotten, Memory, TidyReport
 
 WRITERS = {"model": "模型", "offline": "离线写手"}
-
-
-def day_title(day: str) -> str:
-    """`2026-11-29（周日）`."""
-    return f"{day}（周{'一二三四五六日'[date.fromisoformat(day).weekday()]}）"
 
 
 def memory_view(memory: Memory, calendar: Calendar) -> str:

@@ -9,6 +9,7 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 _ONE_DAY = timedelta(days=1)
+_WEEKDAYS = "一二三四五六日"
 _HOURS = ("零", "一", "两", "三", "四", "五", "六", "七", "八", "九", "十", "十一", "十二")
 # Each part of the day with its first hour.
 _PARTS = (
@@ -83,3 +84,14 @@ class Calendar:
 @lru_cache(maxsize=1024)
 def _start(calendar: Calendar, day: date) -> datetime:
     return calendar.find_start(day)
+
+
+def weekday(day: date) -> str:
+    """`周日`."""
+    return f"周{_WEEKDAYS[day.weekday()]}"
+
+
+def titled(period: str) -> str:
+    """`2026-11-29（周日）`; a month or a year as it is."""
+    is_day = len(period) == len("2026-11-29")
+    return f"{period}（{weekday(date.fromisoformat(period))}）" if is_day else period

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
 
 from ..types import Activity, Memory, MemoryKind, Message
-from .calendar import Calendar
+from .calendar import Calendar, titled
 from .render import one_line
 from .rollups import MemoryState
 from .tokens import estimate_tokens
-
-_WEEKDAYS = "一二三四五六日"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +105,7 @@ def as_text(found: Sequence[Section]) -> str:
 
 
 def _memories(memories: Sequence[Memory]) -> tuple[str, ...]:
-    return tuple(f"- {_label(memory.period)}：{one_line(memory.text)}" for memory in memories)
-
-
-def _label(period: str) -> str:
-    if len(period) != 10:
-        return period
-    return f"{period}（周{_WEEKDAYS[date.fromisoformat(period).weekday()]}）"
+    return tuple(f"- {titled(memory.period)}：{one_line(memory.text)}" for memory in memories)
 
 
 def _activities(activities: Sequence[Activity], calendar: Calendar) -> Section:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
 
 from ..types import ME
-from .calendar import Calendar
+from .calendar import Calendar, titled
 from .render import display_names, one_line, safe_name
 from .search import Candidate, Recalled
 from .tokens import cut_to_tokens, estimate_tokens
 
-_WEEKDAYS = "一二三四五六日"
 _CUT = "……"
 _LARGEST_SHARE = 2
 """No single item takes more than one part in so many of the budget; what is longer is cut."""
@@ -122,6 +120,8 @@ def _address_there(candidate: Candidate) -> str:
 def _frame(candidate: Candidate, look: Look) -> str:
     """All of the line but the stored text."""
     address = _address_there(candidate)
+    if candidate.kind == "day":
+        address = titled(address)
     if candidate.place:
         # Numbers are counted in each chat anew, and there is nothing to be called by this one here.
         address = f"在{candidate.place}（那里的 {address}）"
@@ -130,10 +130,6 @@ def _frame(candidate: Candidate, look: Look) -> str:
         return f"- {address} {local:%Y-%m-%d %H:%M} {_speaker(candidate, look)}："
     if candidate.kind == "activity":
         return f"- {address} {local:%Y-%m-%d %H:%M} 前后："
-    if candidate.kind == "day":
-        return (
-            f"- {address}（周{_WEEKDAYS[date.fromisoformat(candidate.period or '').weekday()]}）："
-        )
     if candidate.kind != "fact":
         return f"- {address}："
     owner = "" if candidate.user_id in (None, look.asker) else f"（{_speaker(candidate, look)}）"

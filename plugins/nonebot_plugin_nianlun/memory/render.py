@@ -8,14 +8,13 @@ import re
 import unicodedata
 
 from ..types import ME, Message
-from .calendar import Calendar
+from .calendar import Calendar, weekday
 
 _MY_NAME = "我"
 _NOBODY = "某人"
 _LONGEST_NAME = 40
 _LONGEST_TEXT = 1_500
 _SHORTEST_TAIL = 4
-_WEEKDAYS = "一二三四五六日"
 
 _BLANKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
@@ -102,7 +101,7 @@ def render_messages(
 
 def day_line(day: date) -> str:
     """What stands above the messages of a logical day."""
-    return f"—— {day} 周{_WEEKDAYS[day.weekday()]} ——"
+    return f"—— {day} {weekday(day)} ——"
 
 
 def _speaker(message: Message, names: Mapping[str, str], me: str) -> str:

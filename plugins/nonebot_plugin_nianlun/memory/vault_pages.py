@@ -15,12 +15,13 @@ The values are the lines of an export, one object each; a text leaves them for i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import date, datetime
+from datetime import datetime
 import json
 import re
 from typing import Any, Final, NamedTuple
 from zoneinfo import ZoneInfo
 
+from .calendar import titled
 from .vault import Complaint, block, file_name, front_matter, heading, read
 
 Row = dict[str, Any]
@@ -104,13 +105,7 @@ def _front(chat: str, row: Row, there: set[tuple[str, str]]) -> str:
 
 
 def _memory(row: Row) -> str:
-    return f"\n{block(heading(_title(row['date']), 1), row['text'], _data(row), {})}"
-
-
-def _title(period: str) -> str:
-    if len(period) < len("2026-11-29"):
-        return period
-    return f"{period}（周{'一二三四五六日'[date.fromisoformat(period).weekday()]}）"
+    return f"\n{block(heading(titled(row['date']), 1), row['text'], _data(row), {})}"
 
 
 def _day(
@@ -118,7 +113,7 @@ def _day(
 ) -> str:
     parts = [_front(chat, {"type": "day", "date": day}, there)]
     memory = next((row for row in rows if row["type"] == "day"), None)
-    parts.append(f"\n{heading(_title(day), 1)}\n" if memory is None else _memory(memory))
+    parts.append(f"\n{heading(titled(day), 1)}\n" if memory is None else _memory(memory))
     moments = (row for row in rows if row["type"] == "activity")
     for row in sorted(moments, key=lambda row: (_moment(row["time"]), row["id"])):
         clock = _moment(row["time"]).astimezone(zone)
