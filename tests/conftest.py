@@ -68,23 +68,11 @@ async def prepared_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-async def database_file(
-    prepared_database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[Path]:
+async def database_file(prepared_database: Path, tmp_path: Path) -> AsyncIterator[Path]:
     """An open store on a real file of its own, which the product of this process reads too."""
-    from plugins.nonebot_plugin_nianlun import nianlun
-    from plugins.nonebot_plugin_nianlun.store import chats, database, speakers
-    from plugins.nonebot_plugin_nianlun.store.search import SearchReader
+    from tests.support.product_store import ProductStore
 
     path = tmp_path / "nianlun.db"
     shutil.copy(prepared_database, path)
-    await database.open_store(path)
-    reader = SearchReader(path, nianlun.calendar)
-    monkeypatch.setattr(nianlun.recalling, "_reader", reader)
-    try:
+    async with ProductStore(path):
         yield path
-    finally:
-        await reader.close()
-        await database.close_store()
-        chats.forget_cached_ids()
-        speakers.forget_cached_names()

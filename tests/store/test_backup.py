@@ -20,16 +20,15 @@ from plugins.nonebot_plugin_nianlun.store import (
     backup,
     carrying_over,
     chats,
-    database,
     exclusions,
     forgetting,
     gaps,
     recording,
-    speakers,
 )
 from plugins.nonebot_plugin_nianlun.store.export import lines
 from plugins.nonebot_plugin_nianlun.store.models import Chat
 from plugins.nonebot_plugin_nianlun.types import ChatKey, Incoming, Withdrawal
+from tests.support.product_store import ProductStore
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 GROUP = ChatKey("10001", "group", "123")
@@ -43,24 +42,11 @@ async def path(prepared_database: Path, tmp_path: Path) -> Path:
     path = tmp_path / "data" / "nianlun.db"
     path.parent.mkdir()
     shutil.copy(prepared_database, path)
-    async with Opened(path):
+    async with ProductStore(path):
         await say(*(f"第{number}句" for number in range(12)), at=NOW - timedelta(days=2))
         await say(SECRET, user_id="20002", first=90, at=NOW - timedelta(days=2))
         await nianlun.jobs.tidy([GROUP])
     return path
-
-
-class Opened:
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    async def __aenter__(self) -> None:
-        await database.open_store(self._path)
-
-    async def __aexit__(self, *_: object) -> None:
-        await database.close_store()
-        chats.forget_cached_ids()
-        speakers.forget_cached_names()
 
 
 async def say(
@@ -86,7 +72,7 @@ async def say(
 
 
 async def exported(path: Path, chat: ChatKey = GROUP) -> list[str]:
-    async with Opened(path):
+    async with ProductStore(path):
         return [repr(row) async for row in lines(chat, "Asia/Shanghai", NOW)]
 
 
@@ -102,7 +88,7 @@ async def test_a_copy_brings_back_what_was(path: Path, tmp_path: Path) -> None:
     with closing(sqlite3.connect(path)) as reader:
         reader.execute("SELECT COUNT(*) FROM nianlun_message").fetchone()
         assert await backup.back_up_to(path, copy) == copy.stat().st_size
-        async with Opened(path):
+        async with ProductStore(path):
             await say("后来说的", first=50)
             await say("新的群", chat=LATER)
             number = await chats.find(LATER)
@@ -115,7 +101,7 @@ async def test_a_copy_brings_back_what_was(path: Path, tmp_path: Path) -> None:
     assert await exported(done.kept) == after
     assert not list(path.parent.glob(".restoring-*"))
     # A chat that is newer than the copy keeps its number, whoever has it in mind.
-    async with Opened(path):
+    async with ProductStore(path):
         assert await Chat.filter(peer_id="456").values_list("id", "last_seq") == [(number, 0)]
 
 
@@ -123,7 +109,7 @@ async def test_what_was_taken_back_since_stays_so(path: Path, tmp_path: Path) ->
     copy = tmp_path / "copy.db"
     await backup.back_up_to(path, copy)
     assert SECRET in repr(await exported(path))
-    async with Opened(path):
+    async with ProductStore(path):
         chat_id = await chats.find(GROUP)
         assert chat_id is not None
         await recording.record([Withdrawal(GROUP, "90", None, NOW)], readable, "小忆", NOW)
@@ -135,7 +121,7 @@ async def test_what_was_taken_back_since_stays_so(path: Path, tmp_path: Path) ->
     assert SECRET not in told
     assert "第3句" not in told
     assert SECRET.encode() not in bytes_of(path)
-    async with Opened(path):
+    async with ProductStore(path):
         await say("又来了", user_id="20003", first=70, at=NOW + timedelta(minutes=1))
         await say("旧话", user_id="20001", first=71, at=NOW - timedelta(days=1))
     told = repr(await exported(path))
@@ -148,7 +134,7 @@ async def test_a_message_without_id_that_was_masked_stays_masked(
 ) -> None:
     copy = tmp_path / "copy.db"
     await backup.back_up_to(path, copy)
-    async with Opened(path):
+    async with ProductStore(path):
         chat_id = await chats.find(GROUP)
         assert chat_id is not None
         await carrying_over.mask(
@@ -161,11 +147,11 @@ async def test_a_message_without_id_that_was_masked_stays_masked(
 
 async def test_what_was_said_since_is_a_gap(path: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.db"
-    async with Opened(path):
+    async with ProductStore(path):
         await gaps.set_alive({"10001": NOW - timedelta(hours=5)})
     await backup.back_up_to(path, copy)
     await backup.restore(copy, path)
-    async with Opened(path):
+    async with ProductStore(path):
         chat_id = await chats.find(GROUP)
         assert chat_id is not None
         gap = await gaps.newest(chat_id)
@@ -204,7 +190,7 @@ async def test_a_copy_of_another_database_waits_until_nobody_uses_this(
 ) -> None:
     other = tmp_path / "other.db"
     shutil.copy(prepared_database, other)
-    async with Opened(other):
+    async with ProductStore(other):
         await say("别处", chat=LATER)
     copy = tmp_path / "copy.db"
     await backup.back_up_to(other, copy)
@@ -240,7 +226,7 @@ backup.copy_into(source, target, told)
 async def test_who_is_killed_leaves_what_was(path: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.db"
     await backup.back_up_to(path, copy)
-    async with Opened(path):
+    async with ProductStore(path):
         await say("后来说的", first=50)
     before = await exported(path)
     script = "import nonebot\nnonebot.init(driver='~none')\n" + _KILLED
@@ -272,12 +258,12 @@ async def test_a_running_bot_notices(path: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.db"
     await backup.back_up_to(path, copy)
     await backup.restore(copy, path)
-    async with Opened(path):
+    async with ProductStore(path):
         noticing = backup.Restorations()
         await noticing.start()
         assert not await noticing.look()
     await backup.restore(copy, path)
-    async with Opened(path):
+    async with ProductStore(path):
         await chats.find(GROUP)
         assert await noticing.look()
         assert not await noticing.look()

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from plugins.nonebot_plugin_nianlun.store import backup, chats, clearing, leaving_out, pauses
 from plugins.nonebot_plugin_nianlun.store.models import Chat
-from tests.store.test_backup import GROUP, NOW, SECRET, Opened, bytes_of, exported, path, say
+from tests.store.test_backup import GROUP, NOW, SECRET, bytes_of, exported, path, say
+from tests.support.product_store import ProductStore
 
 __all__ = ["path"]
 
@@ -21,14 +22,14 @@ async def here() -> int:
 async def test_a_cleared_chat_stays_cleared(path: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.db"
     await backup.back_up_to(path, copy)
-    async with Opened(path):
+    async with ProductStore(path):
         await clearing.clear(path, await here(), NOW)
     await backup.restore(copy, path)
     told = repr(await exported(path))
     assert SECRET not in told
     assert "第3句" not in told
     assert SECRET.encode() not in bytes_of(path)
-    async with Opened(path):
+    async with ProductStore(path):
         assert (await clearing.contents(await here())).messages == 0
         await say("旧话", first=70, at=NOW - timedelta(days=1))
         await say("新话", first=71, at=NOW + timedelta(minutes=1))
@@ -39,14 +40,14 @@ async def test_what_is_paused_or_left_out_stays_so(path: Path, tmp_path: Path) -
     copy = tmp_path / "copy.db"
     await backup.back_up_to(path, copy)
     long_ago = NOW - timedelta(days=3)
-    async with Opened(path):
+    async with ProductStore(path):
         await leaving_out.leave_out(await here(), "20002", long_ago, NOW - timedelta(days=1), NOW)
         await pauses.pause(await here(), NOW, NOW)
         await pauses.resume(await here(), NOW + timedelta(minutes=5))
         await pauses.pause(await here(), NOW + timedelta(minutes=9), NOW)
     await backup.restore(copy, path)
     assert SECRET not in repr(await exported(path))
-    async with Opened(path):
+    async with ProductStore(path):
         assert (await Chat.get(id=await here())).paused
         for minutes, word in ((1, "停的时候"), (6, "中间"), (10, "又停")):
             await say(word, first=70 + minutes, at=NOW + timedelta(minutes=minutes))

@@ -30,7 +30,6 @@ from plugins.nonebot_plugin_nianlun.memory.fact_items import FactItem
 from plugins.nonebot_plugin_nianlun.memory.keymarks import strip_key_marks
 from plugins.nonebot_plugin_nianlun.store import (
     chats,
-    database,
     diary,
     exclusions,
     facts,
@@ -38,12 +37,12 @@ from plugins.nonebot_plugin_nianlun.store import (
     gaps,
     notes,
     recording,
-    speakers,
     usage,
 )
 from plugins.nonebot_plugin_nianlun.store.export import lines
 from plugins.nonebot_plugin_nianlun.store.models import Chat, Fact, Memory, Message
 from plugins.nonebot_plugin_nianlun.types import ME, ChatKey, Incoming, Usage, Withdrawal
+from tests.support.product_store import ProductStore
 
 BEGINS = datetime(2025, 12, 29, 9, 0, tzinfo=UTC)
 NOW = datetime(2026, 2, 3, 9, 0, tzinfo=UTC)
@@ -315,15 +314,17 @@ def in_fresh_databases(
     return run
 
 
+_stores: list[ProductStore] = []
+
+
 async def opened(prepared: Path, path: Path) -> None:
     shutil.copy(prepared, path)
-    await database.open_store(path)
+    _stores.append(ProductStore(path))
+    await _stores[-1].open()
 
 
 async def closed() -> None:
-    await database.close_store()
-    chats.forget_cached_ids()
-    speakers.forget_cached_names()
+    await _stores.pop().close()
 
 
 KINDS = st.sampled_from(["group", "private"])
