@@ -211,14 +211,12 @@ class Jobs:
     @asynccontextmanager
     async def skill(self, chat_id: int, key: ChatKey) -> AsyncIterator[SkillSession]:
         """A session on a chat's owed work, which nobody else does meanwhile."""
-        async with self._locks[chat_id]:
-            await self._claim_in_turn(chat_id)
+        async with self.alone_with(chat_id):
             session = self._upkeep(chat_id, key, patient=True).session(chat_id)
             try:
                 yield session
             finally:
                 session.close()
-                await self.let_go(chat_id)
 
     def rewriting(
         self, chat_id: int, key: ChatKey, of: Activity | tuple[MemoryKind, str]
@@ -236,15 +234,11 @@ class Jobs:
         self, chat_id: int, key: ChatKey, of: Activity | tuple[MemoryKind, str]
     ) -> Note | None:
         try:
-            async with asyncio.timeout(LONGEST_REWRITING), self._locks[chat_id]:
-                await self._claim_in_turn(chat_id)
+            async with asyncio.timeout(LONGEST_REWRITING), self.alone_with(chat_id):
                 upkeep = self._upkeep(chat_id, key, patient=True)
-                try:
-                    if isinstance(of, Activity):
-                        return await upkeep.rewrite_activity(chat_id, of)
-                    return await upkeep.rewrite(chat_id, *of)
-                finally:
-                    await self.let_go(chat_id)
+                if isinstance(of, Activity):
+                    return await upkeep.rewrite_activity(chat_id, of)
+                return await upkeep.rewrite(chat_id, *of)
         except TimeoutError:
             raise ModelUnavailable("等了太久，没有写完，原来的还在") from None
 
@@ -271,10 +265,11 @@ class Jobs:
         return await self._claim(chat_id)
 
     @asynccontextmanager
-    async def alone_with(self, chat_id: int, patience: float) -> AsyncIterator[None]:
+    async def alone_with(self, chat_id: int, patience: float | None = None) -> AsyncIterator[None]:
         """Keep everybody, also of this process, from noting a chat; `hold` it to go on.
 
-        Raises TimeoutError when after so many seconds somebody still works on it.
+        Raises TimeoutError when after so many seconds of `patience` somebody still works on it;
+        without any it waits for its turn.
         """
         async with asyncio.timeout(patience):
             await self._locks[chat_id].acquire()
