@@ -14,6 +14,7 @@ from ..types import ME, Segment
 from . import exclusions, search, sql
 from .database import transactional
 from .keys import body, chunks
+from .messages import PART_OF_THE_TALK
 from .models import Caption
 from .models import Message as MessageRow
 from .search_schema import MAY_BE_FOUND
@@ -52,12 +53,9 @@ async def showing(chat_id: int, after: int, to: int, since: datetime) -> list[in
 
 async def standing(chat_id: int, seq: int) -> Showing | None:
     """The message as it is now; None once it may not be looked at any more."""
-    row = await MessageRow.get_or_none(chat_id=chat_id, seq=seq)
-    if row is None or row.withdrawn_at is not None:
-        return None
-    if row.skipped not in (None, "declined", "refused"):
-        return None
-    if await exclusions.opted_out(chat_id, row.user_id):
+    said = MessageRow.filter(PART_OF_THE_TALK, chat_id=chat_id, seq=seq, withdrawn_at=None)
+    row = await said.first()
+    if row is None or await exclusions.opted_out(chat_id, row.user_id):
         return None
     segments = cast("list[Segment]", json.loads(row.segments))
     return Showing(row.seq, row.message_id, row.user_id, row.name, row.time, segments)

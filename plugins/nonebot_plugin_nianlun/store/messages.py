@@ -15,6 +15,9 @@ from .keys import short_id
 from .models import Activity
 from .models import Message as MessageRow
 
+PART_OF_THE_TALK = Q(skipped=None) | Q(skipped__in=["declined", "refused"])
+"""What was said, whether it was worth noting or not."""
+
 
 def to_message(row: MessageRow) -> Message:
     return Message(
@@ -48,47 +51,39 @@ async def of_activity(chat_id: int, number: int) -> list[Message]:
 
 async def recent(chat_id: int, limit: int) -> list[Message]:
     """The newest messages that are part of the talk, in event order."""
-    part_of_the_talk = Q(skipped=None) | Q(skipped__in=["declined", "refused"])
-    query = MessageRow.filter(part_of_the_talk, chat_id=chat_id, withdrawn_at=None)
+    query = MessageRow.filter(PART_OF_THE_TALK, chat_id=chat_id, withdrawn_at=None)
     rows = await query.order_by("-time", "-seq").limit(limit)
     return [to_message(row) for row in reversed(rows)]
 
 
+async def newest(chat_id: int, message_id: str) -> MessageRow | None:
+    """The newest message with this platform id, withdrawn or not; platforms use ids again."""
+    found = MessageRow.filter(chat_id=chat_id, message_id=short_id(message_id))
+    return await found.order_by("-time", "-seq").first()
+
+
 async def seq_of(chat_id: int, message_id: str) -> int | None:
     """The short id of the newest message with this platform id, unless it was withdrawn."""
-    row = (
-        await MessageRow.filter(chat_id=chat_id, message_id=short_id(message_id))
-        .order_by("-time", "-seq")
-        .first()
-    )
+    row = await newest(chat_id, message_id)
     return None if row is None or row.withdrawn_at is not None else row.seq
 
 
 async def time_of(chat_id: int, message_id: str) -> datetime | None:
     """When the newest message with this platform id was said, withdrawn or not."""
-    found = MessageRow.filter(chat_id=chat_id, message_id=short_id(message_id))
-    row = await found.order_by("-time", "-seq").first().only("time")
+    row = await newest(chat_id, message_id)
     return None if row is None else row.time
 
 
 async def is_mine(chat_id: int, message_id: str) -> bool:
     """Whether the newest message with this platform id is the bot's own."""
-    row = (
-        await MessageRow.filter(chat_id=chat_id, message_id=short_id(message_id))
-        .order_by("-time")
-        .first()
-    )
+    row = await newest(chat_id, message_id)
     return row is not None and row.user_id == ME
 
 
 async def is_buried(chat_id: int, message_id: str) -> bool:
     """Whether somebody else has spoken since the newest message with this platform id, which is
     not withdrawn."""
-    row = (
-        await MessageRow.filter(chat_id=chat_id, message_id=short_id(message_id))
-        .order_by("-time")
-        .first()
-    )
+    row = await newest(chat_id, message_id)
     if row is None or row.withdrawn_at is not None:
         return False
     since = MessageRow.filter(chat_id=chat_id, seq__gt=row.seq)

@@ -8,11 +8,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from tortoise.expressions import Q
 from tortoise.queryset import QuerySet
 
 from ..types import Message
-from .messages import to_message
+from .messages import PART_OF_THE_TALK, to_message
 from .models import Message as MessageRow
 from .reading import ReadThread
 from .search_schema import MAY_BE_FOUND
@@ -45,8 +44,7 @@ class Original:
 
 
 def _shown(chat_id: int) -> QuerySet[MessageRow]:
-    part_of_the_talk = Q(skipped=None) | Q(skipped__in=["declined", "refused"])
-    return MessageRow.filter(part_of_the_talk, chat_id=chat_id, withdrawn_at=None).exclude(text="")
+    return MessageRow.filter(PART_OF_THE_TALK, chat_id=chat_id, withdrawn_at=None).exclude(text="")
 
 
 async def heard(path: Path, chat_id: int) -> list[Heard]:

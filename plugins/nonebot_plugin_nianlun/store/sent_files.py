@@ -7,16 +7,13 @@ import json
 from typing import Any
 
 from .keys import short_id
+from .messages import newest
 from .models import Message
 
 
 async def quoted(chat_id: int, message_id: str) -> dict[str, Any] | None:
     """What the platform told of the file in this message; None when there is none."""
-    row = (
-        await Message.filter(chat_id=chat_id, message_id=short_id(message_id))
-        .order_by("-seq")
-        .first()
-    )
+    row = await newest(chat_id, message_id)
     return None if row is None else _file(row)
 
 
