@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plugins.nonebot_plugin_nianlun.commands.about_me import Codes
+from plugins.nonebot_plugin_nianlun.commands.codes import Codes
 from plugins.nonebot_plugin_nianlun.types import ChatKey
 
 NOON = datetime(2026, 11, 29, 4, 0, tzinfo=UTC)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from nonebot_plugin_alconna import Args, Option
 
 from ..errors import ChatError
-from ..store import about_one, chats, leaving_out, messages
+from ..store import about_one, chats, exclusions, leaving_out, messages
 from ..types import ChatKey
 from .about_me_views import ask_before_forgetting_all, forgotten_all_view, left_out_view, mine_view
 from .codes import Codes
@@ -18,13 +18,9 @@ from .views import ask_before_forgetting, forgotten_view, opted_in_view, opted_o
 if TYPE_CHECKING:
     from ..lifecycle import Nianlun
 
-__all__ = ["AboutMe", "Codes"]
-
 _WRONG_CODE = "确认码不对，或者已经过了 10 分钟，什么都没有清掉。要重新来，请发送：{again}"
 _A_WHILE = timedelta(minutes=30)
 _LONGEST = timedelta(days=1)
-_THAT_SECOND = timedelta(seconds=1)
-"""Platforms tell whole seconds: what was said just before the wish bears the same time."""
 
 
 class AboutMe:
@@ -77,7 +73,11 @@ class AboutMe:
                 raise ChatError("引用的那条太早了，最多从一天前起；全部清掉用「忘记我」")
             begins = min(quoted, asked.at)
         count = await leaving_out.leave_out(
-            chat_id, asked.user_id, begins, asked.at + _THAT_SECOND, self._nianlun.clock.now()
+            chat_id,
+            asked.user_id,
+            begins,
+            asked.at + exclusions.THAT_SECOND,
+            self._nianlun.clock.now(),
         )
         self._nianlun.traces.soon()
         self._nianlun.jobs.soon()

@@ -25,7 +25,7 @@ from ..memory.vault import file_name
 from ..store import chats, sent_files
 from ..store.export import lines
 from ..types import ChatKey
-from .about_me import Codes
+from .codes import Codes
 from .command import Answer, Asked, Command, WrongUsage
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import cast
 
-from tortoise.expressions import Q
 from tortoise.functions import Count, Max, Min
 
 from . import exclusions
 from .keys import short_id
+from .messages import PART_OF_THE_TALK
 from .models import Activity, Fact, Speaker, SpeakerName
 from .models import Message as MessageRow
 
@@ -35,8 +35,7 @@ class Mine:
 
 async def known(chat_id: int, user_id: str) -> Mine:
     speaker = short_id(user_id)
-    said = MessageRow.filter(chat_id=chat_id, user_id=speaker, withdrawn_at=None)
-    said = said.filter(Q(skipped=None) | Q(skipped__in=["declined", "refused"]))
+    said = MessageRow.filter(PART_OF_THE_TALK, chat_id=chat_id, user_id=speaker, withdrawn_at=None)
     counted = said.annotate(count=Count("id"), first=Min("time"), last=Max("time"))
     (row,) = await counted.values("count", "first", "last")
     names = SpeakerName.filter(chat_id=chat_id, user_id=speaker).order_by("first_seen", "id")

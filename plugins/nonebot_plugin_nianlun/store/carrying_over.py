@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 import sqlite3
 from typing import NamedTuple, cast
@@ -24,8 +24,6 @@ from . import (
 from .database import BUSY_TIMEOUT_MS, close_store, connect, open_store, transactional
 from .models import Chat, Exclusion, Property
 from .models import Message as MessageRow
-
-_THAT_SECOND = timedelta(seconds=1)
 
 
 class Excluded(NamedTuple):
@@ -154,9 +152,9 @@ async def _exclude(path: Path, chat_id: int, key: ChatKey, new: Excluded) -> boo
         await _withdraw(chat_id, notice)
     elif new.reason == "forgotten" and new.user_id is not None and new.ends is not None:
         if new.user_id != ME:
-            await forgetting.forget(chat_id, new.user_id, new.ends - _THAT_SECOND)
+            await forgetting.forget(chat_id, new.user_id, new.ends - exclusions.THAT_SECOND)
         else:
-            await clearing.clear(path, chat_id, new.ends - _THAT_SECOND)
+            await clearing.clear(path, chat_id, new.ends - exclusions.THAT_SECOND)
     elif new.reason == "opted_out" and new.user_id is not None:
         begins = new.begins or new.created_at
         if new.ends is None or not await same.filter(begins=begins).exists():

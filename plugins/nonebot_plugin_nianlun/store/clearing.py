@@ -44,8 +44,6 @@ _PART = 400
 """Rows that go in one transaction: some hundredths of a second with all that hangs on them."""
 _BREATH = 0.01
 """Seconds between two of them, in which others may write."""
-_THAT_SECOND = timedelta(seconds=1)
-"""Platforms tell whole seconds: what was said just before the command bears the same time."""
 _MOMENT = timedelta(microseconds=1)
 
 # What people see first goes first; of the messages those that might still be noted.
@@ -132,7 +130,7 @@ async def _keep_away(chat_id: int, at: datetime) -> datetime:
 
     Another one each time, so that names which others remember are looked up anew.
     """
-    ends = at + _THAT_SECOND
+    ends = at + exclusions.THAT_SECOND
     for span in exclusions.cleared(await exclusions.known_for([chat_id]), chat_id):
         if span.ends is not None:
             ends = max(ends, span.ends + _MOMENT)

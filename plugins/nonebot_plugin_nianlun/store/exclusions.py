@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple, TypeAlias
 
 from tortoise.expressions import Q
@@ -28,6 +28,8 @@ class Span(NamedTuple):
         return (self.begins is None or self.begins <= at) and (self.ends is None or at < self.ends)
 
 
+THAT_SECOND = timedelta(seconds=1)
+"""Platforms tell whole seconds: what was said just before a wish bears the same time."""
 _EVERYBODY = "*"
 """In place of a user id: whatever there is of the chat."""
 _PAUSED = "-"

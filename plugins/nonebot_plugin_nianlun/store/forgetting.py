@@ -6,16 +6,13 @@ to be written anew, and the files to be cleaned, is on record with it and outliv
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from ..types import ME, Forgotten
 from . import diary, exclusions, facts, speakers, sql, traces, withdrawals
 from .database import transactional
 from .keys import NAMELESS, short_id
 from .models import Activity, Chat, Exclusion
-
-_THAT_SECOND = timedelta(seconds=1)
-"""Platforms tell whole seconds: what was said just before the wish bears the same time."""
 
 
 async def forget(chat_id: int, user_id: str, at: datetime) -> Forgotten:
@@ -65,7 +62,7 @@ async def _forget(chat_id: int, user_id: str, at: datetime) -> Forgotten:
 async def _keep_away(chat_id: int, user_id: str, at: datetime) -> None:
     same = {"chat_id": chat_id, "reason": "forgotten", "user_id": user_id}
     before = await Exclusion.filter(**same).order_by("-ends").first()
-    ends = at + _THAT_SECOND
+    ends = at + exclusions.THAT_SECOND
     if before is not None and before.ends is not None:
         ends = max(ends, before.ends)
     await Exclusion.filter(**same).delete()
