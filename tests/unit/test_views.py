@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 import pytest
 
-from plugins.nonebot_plugin_nianlun.commands.periods import read_period
 from plugins.nonebot_plugin_nianlun.commands.views import (
     activities_view,
     inspection_view,
@@ -21,6 +20,7 @@ from plugins.nonebot_plugin_nianlun.commands.views import (
 )
 from plugins.nonebot_plugin_nianlun.memory.calendar import Calendar, titled
 from plugins.nonebot_plugin_nianlun.memory.invariants import Inspection
+from plugins.nonebot_plugin_nianlun.memory.periods import read_period
 from plugins.nonebot_plugin_nianlun.types import Activity, ChatStatus, Memory, TidyReport
 
 CALENDAR = Calendar(ZoneInfo("Asia/Shanghai"), time(4, 0))

@@ -14,14 +14,13 @@ from typing import Any
 from nonebot import logger
 
 from ..clock import Clock
-from ..commands.people import person
-from ..commands.periods import read_date
 from ..errors import BadAnswer, NianlunError, Overtaken, StoreError
 from ..llm.tool_turns import ToolCall
 from ..memory.calendar import Calendar
 from ..memory.diary import moment_cut, moment_of
 from ..memory.fact_items import LONGEST_TURN, TURN_AGE, fact_item
 from ..memory.keymarks import show_key_marks
+from ..memory.periods import read_date
 from ..memory.promises import PROMISE, due_day
 from ..memory.recalled import shown_names
 from ..memory.relative_days import settled
@@ -43,6 +42,7 @@ from ..memory.time_words import parse_time_range
 from ..memory.tokens import cut_to_tokens, estimate_tokens
 from ..recalling import Recalling
 from ..store import chats, diary, facts, memories, messages, said, speakers, traces
+from ..store.people import person
 from ..types import ME, ChatKey, Message
 
 RESULT_TOKENS = 800

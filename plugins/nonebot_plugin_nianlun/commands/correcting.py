@@ -10,6 +10,7 @@ from nonebot import logger
 from nonebot_plugin_alconna import Args, MultiVar
 
 from ..errors import CorrectionError, NianlunError, Overtaken
+from ..memory.periods import PERIOD_HINT
 from ..memory.render import one_line
 from ..store import deleting, editing, memories, messages
 from ..types import Activity, MemoryKind, Note
@@ -21,7 +22,6 @@ from .correcting_views import (
     rewriting_view,
     rewritten_view,
 )
-from .periods import PERIOD_HINT
 from .remembering import Remembering
 from .sending import deliver
 from .subjects import Subject, read_activity, read_message, read_subject

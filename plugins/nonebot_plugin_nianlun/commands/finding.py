@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 from nonebot_plugin_alconna import Args, MultiVar
 
 from ..errors import ChatError
+from ..memory.periods import read_time
 from ..memory.render import display_names, one_line
 from ..store import facts, said, speakers
+from ..store.people import person
 from ..types import ME
 from .command import Answer, Asked, Command, WrongUsage
 from .drawing import speakers_picture
@@ -25,8 +27,6 @@ from .finding_views import (
     people_view,
     said_view,
 )
-from .people import person
-from .periods import read_time
 
 if TYPE_CHECKING:
     from ..lifecycle import Nianlun

@@ -13,6 +13,7 @@ from nonebot_plugin_alconna import Args, MultiVar
 from ..errors import ChatError
 from ..memory.anniversaries import same_dates
 from ..memory.calendar import titled
+from ..memory.periods import PERIOD_HINT, PERIOD_SHAPE, read_date, read_time
 from ..memory.render import one_line
 from ..store import memories, usage
 from ..store.database import trouble_of
@@ -28,7 +29,6 @@ from .looking_views import (
     version_view,
     versions_view,
 )
-from .periods import PERIOD_HINT, PERIOD_SHAPE, read_date, read_time
 from .views import activities_view, memory_view, status_view, troubles_view
 
 if TYPE_CHECKING:

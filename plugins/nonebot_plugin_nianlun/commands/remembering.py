@@ -15,6 +15,7 @@ from ..memory.render import display_names, one_line
 from ..memory.secrets import mask_secrets
 from ..memory.units import count_units
 from ..store import facts, messages
+from ..store.people import person
 from ..store.speakers import current_names
 from .command import Asked, Command, WrongUsage, rest_of_line
 from .correcting_views import (
@@ -23,7 +24,6 @@ from .correcting_views import (
     remembered_view,
     several_owners_view,
 )
-from .people import person
 from .subjects import read_fact
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from datetime import datetime
 import re
 
 from ..memory.calendar import Calendar
+from ..memory.periods import read_date
 from ..types import NoteKind
-from .periods import read_date
 
 _ACTIVITY = re.compile(r"[&＆]([0-9]{1,15})")
 _MESSAGE = re.compile(r"[#＃]([0-9]{1,15})")

@@ -6,9 +6,9 @@ from datetime import date, datetime
 import re
 import unicodedata
 
-from ..memory.calendar import Calendar
-from ..memory.time_words import TimeRange, parse_time_range
 from ..types import MemoryKind
+from .calendar import Calendar
+from .time_words import TimeRange, parse_time_range
 
 PERIOD_SHAPE = r"[0-9]{4}(?:[-/.][0-9]{1,2}){0,2}"
 """What is meant as a day, a month or a year, whether or not it exists."""

@@ -6,8 +6,8 @@ import re
 
 from ..errors import SpeakerError
 from ..memory.render import display_names, one_line
-from ..store import speakers
 from ..types import ME
+from . import speakers
 
 _WITH_TAIL = re.compile(r"(.+?)(?:（尾号)?([0-9]+)）?", re.DOTALL)
 
