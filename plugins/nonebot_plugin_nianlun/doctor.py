@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from datetime import UTC, timedelta
-from importlib.util import find_spec
 from pathlib import Path
 import shutil
 from typing import TYPE_CHECKING, Any, Literal
@@ -136,8 +135,6 @@ def _timezone(nianlun: Nianlun) -> Check:
 
 
 def _fonts() -> Check:
-    if find_spec("PIL") is None:
-        return Check("fonts", "look", "没有装 Pillow，画不了图", "pip install pillow")
     return Check("fonts", "ok", "画图不用系统的字体")
 
 

@@ -168,19 +168,20 @@ class LookingInto:
         try:
             made = await captioner.caption(media_type, content)
         except ModelError as error:
-            if not isinstance(error, ModelUnavailable):
-                await self._count(captioner, place, error.usage or Usage(), ok=False)
+            if isinstance(error, ModelUnavailable):
+                self._unavailable(error)
             else:
-                before, self.trouble = (
-                    self.trouble,
-                    f"看图的模型用不了，图片只记「[图片]」：{error}",
-                )
-                if before is None:
-                    logger.warning(self.trouble)
+                await self._count(captioner, place, error.usage or Usage(), ok=False)
             raise
         self.trouble = None
         await self._count(captioner, place, made.usage, ok=True)
         return made.text
+
+    def _unavailable(self, error: ModelUnavailable) -> None:
+        told_before = self.trouble is not None
+        self.trouble = f"看图的模型用不了，图片只记「[图片]」：{error}"
+        if not told_before:
+            logger.warning(self.trouble)
 
     async def _count(self, captioner: Captioner, place: Place, cost: Usage, *, ok: bool) -> None:
         await usage.count(place.chat_id, self._today(), _PURPOSE, captioner.model, cost, ok)

@@ -140,7 +140,7 @@ async def test_tokens_of_a_year_by_day() -> None:
     assert await tokens_by_day(chat_id, 2026) == {date(2026, 1, 1): 240, date(2026, 12, 31): 120}
     assert (await usage_picture(chat_id, TODAY) or b"").startswith(PNG)
     assert await usage_picture(chat_id, TODAY) != await usage_picture(other, TODAY)
-    assert await usage_picture(chat_id, TODAY, 2024) is None
+    assert await usage_picture(chat_id, date(2024, 1, 1)) is None
 
 
 async def test_who_spoke_as_a_picture() -> None:

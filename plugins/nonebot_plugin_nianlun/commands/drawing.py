@@ -64,16 +64,12 @@ class Drawing:
         return Answer(year_text(year, days), picture=picture)
 
 
-async def usage_picture(chat_id: int, today: date, year: int | None = None) -> bytes | None:
-    """A calendar of the tokens of each day of a year, this one if none is named.
-
-    None when nothing was spent in it.
-    """
-    shown = today.year if year is None else year
-    tokens = await growth.tokens_by_day(chat_id, shown)
+async def usage_picture(chat_id: int, today: date) -> bytes | None:
+    """A calendar of the tokens of each day of this year; None when nothing was spent in it."""
+    tokens = await growth.tokens_by_day(chat_id, today.year)
     if not any(tokens.values()):
         return None
-    return await _painted(lambda: draw_heat_map(shown, tokens, today))
+    return await _painted(lambda: draw_heat_map(today.year, tokens, today))
 
 
 async def speakers_picture(counts: Sequence[int]) -> bytes | None:

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from ..store.models import Fact
 
 _MOST_PEOPLE = 30
-_MOST_BARS = 10
 _MOST_ORIGINALS = 20
 _SEARCH_LINES, _SEARCH_TOKENS = 15, 3000
 _NUMBER = re.compile(r"[#＃]?([0-9]{1,18})")
@@ -98,7 +97,7 @@ class Finding:
             return Answer("还没有谁说过话。")
         shown = people[:_MOST_PEOPLE]
         names = await self._names(chat_id, {one.user_id for one in shown})
-        picture = await speakers_picture([one.messages for one in shown[:_MOST_BARS]])
+        picture = await speakers_picture([one.messages for one in people])
         text = people_view(shown, names, len(people), self._nianlun.calendar)
         return Answer(text, "谁说过话", picture=picture)
 

@@ -38,9 +38,7 @@ def people_view(people: Sequence[Heard], names: People, total: int, calendar: Ca
 
 def said_view(lines: Sequence[Message], calendar: Calendar) -> str:
     """`#12 2026-11-29 10:32 文本`, latest first."""
-    return "\n".join(
-        f"#{one.seq} {moment(one.time, calendar)} {_short(one.text, _LINE)}" for one in lines
-    )
+    return "\n".join(f"#{one.seq} {moment(one.time, calendar)} {_short(one.text)}" for one in lines)
 
 
 def found_view(found: RecallResult) -> str:
@@ -79,8 +77,7 @@ def categories_view(rows: Sequence[Fact]) -> str:
 
 def facts_view(rows: Sequence[Fact], owners: People) -> str:
     return "\n".join(
-        f"{one_line(row.name or '')}{_owner(row, owners)}  {_short(row.text, _LINE)}"
-        for row in rows
+        f"{one_line(row.name or '')}{_owner(row, owners)}  {_short(row.text)}" for row in rows
     )
 
 
@@ -99,7 +96,7 @@ def fact_view(row: Fact, journal: Sequence[FactVersion], owners: People, calenda
         lines.append("从前：")
         lines += [
             f"　{moment(old.written_at, calendar)}{_source(old.source)}  "
-            + (_short(old.text, _LINE) if old.text else "（没有）")
+            + (_short(old.text) if old.text else "（没有）")
             for old in reversed(journal)
         ]
     return "\n".join(lines)
@@ -113,6 +110,6 @@ def _source(source: int | None) -> str:
     return "" if source is None else f"，来自 #{source}"
 
 
-def _short(text: str, limit: int) -> str:
+def _short(text: str) -> str:
     line = one_line(text)
-    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+    return line if len(line) <= _LINE else f"{line[: _LINE - 1]}…"

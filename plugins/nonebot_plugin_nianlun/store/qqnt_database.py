@@ -24,7 +24,7 @@ _TABLES: tuple[tuple[ChatKind, str], ...] = (
 )
 _NEEDED = frozenset({"40001", "40050", "40800"})
 _COLUMNS = (
-    *("40001", "40003", "40011", "40013", "40020", "40021", "40027", "40030", "40033"),
+    *("40001", "40003", "40013", "40020", "40021", "40027", "40030", "40033"),
     *("40050", "40090", "40093", "40800", "40850"),
 )
 _DAMAGED = (sqlite3.Error, UnicodeDecodeError)
@@ -44,7 +44,6 @@ class QqntRow:
     """The other one's QQ number; 0 for groups."""
     message_id: int
     seq: int
-    message_type: int
     sent: bool
     """By the account whose database it is."""
     uid: str
@@ -207,7 +206,6 @@ def _row(kind: ChatKind, row: Sequence[object]) -> QqntRow:
         peer_number=_whole(values["40030"]) if kind == "private" else 0,
         message_id=_whole(values["40001"]),
         seq=_whole(values["40003"]),
-        message_type=_whole(values["40011"]),
         sent=values["40013"] in (1, 2),
         uid=_text(values["40020"]),
         number=_whole(values["40033"]),
