@@ -29,6 +29,7 @@ from .types import ChatKey, Incoming
 
 if TYPE_CHECKING:
     from .lifecycle import Nianlun
+    from .store.models import Chat
 
 WAITS = (30.0, 300.0, 1200.0)
 """Seconds until another try; after the last one a message stays as it is."""
@@ -73,6 +74,9 @@ class Media:
         self._bots = bots
         self._waits = waits
         self._holder = uuid4().hex
+        self._heard: set[ChatKey] = set()
+        """Chats in which something was just said that is to be looked into."""
+        self._everywhere = False
         self._read_to: dict[int, int] = {}
         self._owed: dict[int, list[_Owed]] = {}
         self._working: dict[int, asyncio.Task[None]] = {}
@@ -88,10 +92,15 @@ class Media:
     def heard(self, message: Incoming) -> None:
         """Look soon into what was just said, where there is something to look into."""
         if any(segment["type"] in ("image", "forward") for segment in message.segments):
-            self.soon()
+            self._heard.add(message.chat)
+            self._awake()
 
     def soon(self) -> None:
-        """Look soon for what is new, in the background."""
+        """Look soon for what is new in any chat, in the background."""
+        self._everywhere = True
+        self._awake()
+
+    def _awake(self) -> None:
         if self._task is None:
             self._task = asyncio.create_task(self._run(), name="nianlun-media")
         self._wake.set()
@@ -107,9 +116,11 @@ class Media:
 
     async def _run(self) -> None:
         while True:
-            with suppress(TimeoutError):
+            try:
                 async with asyncio.timeout(self._until_due()):
                     await self._wake.wait()
+            except TimeoutError:
+                self._everywhere = True
             self._wake.clear()
             await asyncio.sleep(_COMPANY)
             try:
@@ -127,7 +138,7 @@ class Media:
     async def _look(self) -> None:
         """Find out what is new, and set to work on every chat with something due."""
         bots = self._bots()
-        for row in await chats.everyone():
+        for row in await self._rows():
             chat = chats.key_of(row)
             if chat.self_id not in bots or not self._hears(chat):
                 self._owed.pop(row.id, None)
@@ -136,6 +147,15 @@ class Media:
             if self._next_due(row.id) is not None and row.id not in self._working:
                 work = self._work(Place(row.id, chat, bots[chat.self_id]))
                 self._working[row.id] = asyncio.create_task(work, name="nianlun-media-chat")
+
+    async def _rows(self) -> list[Chat]:
+        """The chats to look at: a picture somewhere is no reason to read all of them."""
+        heard, everywhere = self._heard, self._everywhere
+        self._heard, self._everywhere = set(), False
+        if everywhere:
+            return await chats.everyone()
+        found = [await chats.row(key) for key in heard]
+        return [row for row in found if row is not None]
 
     async def _read_on(self, chat_id: int, last_seq: int) -> None:
         read_to = self._read_to.get(chat_id, 0)
