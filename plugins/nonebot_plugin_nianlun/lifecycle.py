@@ -174,12 +174,13 @@ class Nianlun:
             self.lost = f"数据库文件 {self.path} 被移走或换掉了，现在记的都会丢失：请重启机器人"
             logger.error(self.lost)
         await self._restorations.look()
-        await self.mutes.look()
         await self.presence.keep()
         self.embedding.soon()
         self.media.soon()
         self.jobs.soon()
         self.traces.soon()
+        # Last: it raises where the database is in trouble, and all else is to go on then.
+        await self.mutes.look()
 
     async def close(self) -> None:
         """End what runs, store what is waiting, close the database."""

@@ -100,10 +100,12 @@ class Recalling:
         if time_range is not None:
             time_range = self._within(*time_range)
         asked = _Asked(text, speaker, time_range, asker, {}, limit)
-        here = await self._look_in(chat_id, asked)
         # Of whoever goes by a name alone nobody knows that it is the same person elsewhere.
         nameless = speaker is not None and speaker.startswith(NAMELESS)
-        others = await links.linked(chat_id) if linked and not nameless else []
+        here, others = await asyncio.gather(
+            self._look_in(chat_id, asked),
+            _nowhere() if nameless or not linked else links.linked(chat_id),
+        )
         asked = replace(asked, people=here.people)
         found = [
             here,
@@ -231,6 +233,10 @@ class Recalling:
             dropped=chosen.dropped,
             unresolved_links=tuple(unresolved),
         )
+
+
+async def _nowhere() -> list[links.Linked]:
+    return []
 
 
 def _in_time(found: Iterable[Candidate]) -> bool:

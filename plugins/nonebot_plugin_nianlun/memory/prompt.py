@@ -118,7 +118,8 @@ def build(
     `history` is in event order. Raises PromptTooSmall when base and tail alone do not fit.
     """
     room = _Room(budget - 3 * _TURN_TOKENS - estimate_tokens(_MEMORY_HEAD))
-    fixed = estimate_tokens(base) + estimate_tokens(tail)
+    of_base, of_tail = estimate_tokens(base), estimate_tokens(tail)
+    fixed = of_base + of_tail
     if not room.take(fixed):
         raise PromptTooSmall(
             f"人设和固定文字约 {fixed} 个 token，放不进 {budget} 的预算："
@@ -156,11 +157,11 @@ def build(
         turns[-1]["content"] += f"\n\n{end}"
     else:
         turns.append({"role": "user", "content": end})
-    tokens = {"base": estimate_tokens(base), **{n: _size(items) for n, _, items in blocks}}
+    tokens = {"base": of_base, **{n: _size(items) for n, _, items in blocks}}
     tokens |= {
         "history": spent,
         "recalled": _size(brought_up),
-        "tail": estimate_tokens(tail),
+        "tail": of_tail,
     }
     system_turn = {"role": "system", "content": system}
     return ReplyPrompt((system_turn, *turns), tokens, len(older) + len(floor))
