@@ -8,7 +8,7 @@ from datetime import date, datetime
 from ..types import UNIT_LIMITS, NoteKind
 from .calendar import Calendar
 from .owed import INPUT_TOKENS
-from .windows import WindowPolicy
+from .windows import WindowPolicy, continues
 
 _LINE_TOKENS = 8
 """Number and name before each message, and the line's end."""
@@ -53,7 +53,9 @@ class Backlog:
 
     def take(self, time: datetime, characters: int) -> None:
         day = self.calendar.day_of(time)
-        if self._last is None or not self._continues(day, time):
+        if self._last is None or not continues(
+            self._size, self._last, time, self.calendar.day_of, self.policy
+        ):
             self.windows += 1
             self._size = 0
         if day != self._day:
@@ -63,15 +65,6 @@ class Backlog:
         self._size += 1
         self.messages += 1
         self.characters += characters
-
-    def _continues(self, day: date, time: datetime) -> bool:
-        assert self._last is not None
-        silent = time - self._last >= self.policy.idle
-        return (
-            self._size < self.policy.messages
-            and day == self._day
-            and not (silent and self._size >= self.policy.min_messages)
-        )
 
     def estimate(self, activity_tokens: int, rollup_tokens: int) -> Estimate:
         """`activity_tokens` and `rollup_tokens` are what stands around the sources in a request.

@@ -79,20 +79,27 @@ def _runs(
 ) -> list[list[Message]]:
     runs: list[list[Message]] = []
     for message in stream:
-        if runs and _continues(runs[-1], message, calendar.day_of, policy):
+        if runs and continues(
+            len(runs[-1]), runs[-1][-1].time, message.time, calendar.day_of, policy
+        ):
             runs[-1].append(message)
         else:
             runs.append([message])
     return runs
 
 
-def _continues(
-    run: list[Message], message: Message, day_of: Callable[[datetime], object], policy: WindowPolicy
+def continues(
+    size: int,
+    last: datetime,
+    time: datetime,
+    day_of: Callable[[datetime], object],
+    policy: WindowPolicy,
 ) -> bool:
+    """Whether a message of this time belongs to a run of so many, the last of them said then."""
     return not (
-        len(run) >= policy.messages
-        or day_of(run[-1].time) != day_of(message.time)
-        or (len(run) >= policy.min_messages and message.time - run[-1].time >= policy.idle)
+        size >= policy.messages
+        or day_of(last) != day_of(time)
+        or (size >= policy.min_messages and time - last >= policy.idle)
     )
 
 
