@@ -46,24 +46,7 @@ class Calendar:
 
     def start_of(self, day: date) -> datetime:
         """The first moment of the logical day, in UTC."""
-        return _start(self, day)
-
-    def find_start(self, day: date) -> datetime:
-        """The same, looked up in the zone; `start_of` remembers what this has found."""
-        wall = datetime.combine(day, self.day_starts_at, self.zone)
-        start = wall.astimezone(UTC)
-        if start.astimezone(self.zone).replace(tzinfo=None) == wall.replace(tzinfo=None):
-            return start
-        # The clocks skip this time. Read with the offset after the jump it is a moment before the
-        # jump, with the one before it a moment behind (PEP 495); the jump is in between.
-        after = wall.replace(fold=1)
-        early = after.astimezone(UTC)
-        seconds = bisect_left(
-            range(int((start - early).total_seconds())),
-            True,
-            key=lambda s: self._offset(early + timedelta(seconds=s)) == after.utcoffset(),
-        )
-        return early + timedelta(seconds=seconds)
+        return _start_of(self.zone, self.day_starts_at, day)
 
     def end_of(self, day: date) -> datetime:
         """The first moment that is no longer in the logical day, in UTC."""
@@ -77,13 +60,25 @@ class Calendar:
         part = next(words for first, words in _PARTS if hour >= first)
         return f"{part}{_HOURS[hour if hour <= 12 else hour - 12]}点{'半' if half else ''}左右"
 
-    def _offset(self, moment: datetime) -> timedelta | None:
-        return moment.astimezone(self.zone).utcoffset()
-
 
 @lru_cache(maxsize=1024)
-def _start(calendar: Calendar, day: date) -> datetime:
-    return calendar.find_start(day)
+def _start_of(zone: ZoneInfo, day_starts_at: time, day: date) -> datetime:
+    wall = datetime.combine(day, day_starts_at, zone)
+    start = wall.astimezone(UTC)
+    if start.astimezone(zone).replace(tzinfo=None) == wall.replace(tzinfo=None):
+        return start
+    # The clocks skip this time. Read with the offset after the jump it is a moment before the
+    # jump, with the one before it a moment behind (PEP 495); the jump is in between.
+    after = wall.replace(fold=1)
+    early = after.astimezone(UTC)
+    seconds = bisect_left(
+        range(int((start - early).total_seconds())),
+        True,
+        key=lambda s: (
+            (early + timedelta(seconds=s)).astimezone(zone).utcoffset() == after.utcoffset()
+        ),
+    )
+    return early + timedelta(seconds=seconds)
 
 
 def weekday(day: date) -> str:
