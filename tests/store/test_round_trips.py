@@ -11,6 +11,7 @@ import json
 from pathlib import Path
 import shutil
 from typing import Any
+from zipfile import ZipFile
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -22,6 +23,7 @@ from plugins.nonebot_plugin_nianlun.capture.readable import readable
 from plugins.nonebot_plugin_nianlun.capture.segments import to_segments
 from plugins.nonebot_plugin_nianlun.errors import ImportFileError, NianlunError, NotRecorded
 from plugins.nonebot_plugin_nianlun.exports import write_vault, write_zip
+from plugins.nonebot_plugin_nianlun.imports import vault
 from plugins.nonebot_plugin_nianlun.imports.places import target
 from plugins.nonebot_plugin_nianlun.imports.report import ImportReport
 from plugins.nonebot_plugin_nianlun.imports.run import ImportOptions
@@ -453,3 +455,14 @@ async def test_what_was_edited_wrongly_is_told_by_file_and_line(tmp_path: Path) 
     report = await bring(vault, ChatKey(ACCOUNT, "group", "9"))
     told = {(one.line, one.reason.partition("：")[0]) for one in report.unreadable}
     assert told == {(1, "wiki/自己写的.md"), (2, f"messages/{messages.name}")}
+
+
+async def test_pages_that_do_not_fit_into_the_memory_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vault, "LARGEST_PAGES", 50)
+    with ZipFile(tmp_path / "vault.zip", "w") as archive:
+        archive.writestr("nianlun.jsonl", "{}")
+        archive.writestr("wiki/a.md", "长" * 30)
+    with pytest.raises(ImportFileError, match="太多"):
+        await import_any(nianlun, tmp_path / "vault.zip", ImportOptions(), lambda _: None)

@@ -29,6 +29,8 @@ from .survey import Survey
 TITLE = "年轮的 Markdown 文件夹"
 LARGEST_PAGE = 1 << 26
 """Bytes of a file that is read whole."""
+LARGEST_PAGES = 1 << 28
+"""Bytes of all of them together: they are held in memory."""
 LARGEST_ZIP = 1 << 32
 """Bytes of all that a zip file may unpack to."""
 _MOST_FILES = 200_000
@@ -208,6 +210,8 @@ class _Writer:
         if MARK not in names:
             raise ImportFileError(_TORN.format(f"没有 {MARK}"))
         pages = [name for name in names if not name.startswith("messages/")]
+        if sum(map(self._files.size, pages)) > LARGEST_PAGES:
+            raise ImportFileError("除了消息，文件夹里的东西太多，读不下")
         rows, complaints = rows_of((name, self._page(name)) for name in pages)
         self._origins.complain(complaints)
         before = [placed for placed in rows if placed.row["type"] in _BEFORE_MESSAGES]
