@@ -105,6 +105,26 @@ async def test_a_copy_brings_back_what_was(path: Path, tmp_path: Path) -> None:
         assert await Chat.filter(peer_id="456").values_list("id", "last_seq") == [(number, 0)]
 
 
+async def test_what_is_taken_back_while_the_copy_is_made_ready_stays_so(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = tmp_path / "copy.db"
+    await backup.back_up_to(path, copy)
+    carry_over = carrying_over.carry_over
+
+    async def meanwhile(fresh: Path, known: list[carrying_over.Known]) -> int:
+        count = await carry_over(fresh, known)
+        if fresh != path:
+            async with ProductStore(path):
+                await recording.record([Withdrawal(GROUP, "90", None, NOW)], readable, "小忆", NOW)
+        return count
+
+    monkeypatch.setattr(carrying_over, "carry_over", meanwhile)
+    done = await backup.restore(copy, path)
+    assert done.taken_back == 1
+    assert SECRET not in repr(await exported(path))
+
+
 async def test_what_was_taken_back_since_stays_so(path: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.db"
     await backup.back_up_to(path, copy)

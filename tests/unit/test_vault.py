@@ -194,3 +194,11 @@ def test_lines_that_are_no_objects_are_told() -> None:
         ("nianlun.jsonl", 3),
         ("wiki/a.md", 1),
     ]
+
+
+def test_a_tag_and_a_blank_behind_the_fence_are_not_structure() -> None:
+    """Obsidian's tags begin with the sign of a heading, and editors leave blanks behind."""
+    page = (
+        '--- \ndate: x\n---\t\n\n## 09:00\n\n早上\n#旅行 去了海边\n\n<!-- nianlun: {"id":1} -->\n'
+    )
+    assert list(read(page)) == [Block(5, "早上\n#旅行 去了海边", {"id": 1})]
