@@ -73,9 +73,20 @@ def test_lone_surrogates_cost_too() -> None:
 
 @given(WRITTEN, WRITTEN)
 def test_more_text_never_costs_less_and_a_whole_no_more_than_its_parts(a: str, b: str) -> None:
+    apart = estimate_tokens(a) + estimate_tokens(b)
     whole = estimate_tokens(a + b)
     assert max(estimate_tokens(a), estimate_tokens(b)) <= whole
-    assert whole <= estimate_tokens(a) + estimate_tokens(b)
+    assert estimate_tokens(f"{a}\n{b}") <= apart + 1
+    if not (is_letter(a[-1:]) and is_letter(b[:1])):
+        assert whole <= apart
+
+
+def is_letter(char: str) -> bool:
+    return char.isascii() and char.isalpha()
+
+
+def test_a_key_costs_more_than_the_words_that_it_could_be_cut_into() -> None:
+    assert estimate_tokens("A" * 14) > estimate_tokens("A" * 4) + estimate_tokens("A" * 10)
 
 
 @given(WRITTEN, st.integers(min_value=-1, max_value=40))

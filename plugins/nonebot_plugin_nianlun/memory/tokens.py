@@ -82,7 +82,9 @@ _PIECE: Final = re.compile(
 def estimate_tokens(text: str) -> int:
     """Upper estimate of the tokens of `text`, rounded up; zero only for no text.
 
-    Text added before or behind never lowers it, and a whole is never above the sum of its parts.
+    Text added before or behind never lowers it, and a whole is never above the sum of its parts,
+    unless one of them ends within a Latin word: what is too long for a word costs more by the
+    letter, and in pieces it looks like words.
     """
     return _tokens(sum(map(_weight_of, _PIECE.findall(text))))
 
