@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable, Container
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-import re
 from typing import TYPE_CHECKING
 
 from nonebot import logger
@@ -21,7 +20,7 @@ from ..config import Settings
 from ..errors import ModelError
 from ..llm.client import ModelClient
 from ..memory.calendar import Calendar
-from ..memory.keymarks import strip_key_marks
+from ..memory.imitations import clean_reply
 from ..memory.prompt import ReplyPrompt
 from ..store import chats, exclusions, messages, traces, usage
 from ..types import ChatKey, Incoming, Message, Usage
@@ -50,9 +49,6 @@ _MISSING_EVERY = timedelta(hours=1)
 _MISSING = (
     "我在听，也都记着，只是还不会说话：主人还没有设置 OPENAI_API_KEY。设好并重启之后我就能回答了。"
 )
-_IMITATED = re.compile(r"^(?:[#&]\d+\s*)?(?:\d{1,2}:\d{2}\s+)?(?:我|assistant)\s*[:：]\s*")
-_NUMBERED = re.compile(r"^#\d+\s+\d{1,2}:\d{2}\s+[^\n:：]{1,80}[:：]\s*")
-_DAY_LINE = re.compile(r"^—— \d{4}-\d{2}-\d{2} 周. ——$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,16 +291,3 @@ def _tools(nianlun: Nianlun) -> ReplyTools | None:
     if not nianlun.settings.reply_tools:
         return None
     return ReplyTools(nianlun.recalling, nianlun.clock, nianlun.calendar, nianlun.character)
-
-
-def clean_reply(text: str, me: str = "我") -> str:
-    """Take off what models imitate from the prompt: ids, times, speaker prefixes, key marks.
-
-    `me` is what the bot's own lines are called there.
-    """
-    lines = []
-    for line in strip_key_marks(text).replace("\x00", "").strip().splitlines():
-        if not _DAY_LINE.match(line):
-            said = _NUMBERED.sub("", _IMITATED.sub("", line))
-            lines.append(re.sub(rf"^{re.escape(me)}\s*[:：]\s*", "", said))
-    return "\n".join(lines).strip()

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 import pytest
 
-from plugins.nonebot_plugin_nianlun.chat.reply import clean_reply
+from plugins.nonebot_plugin_nianlun.memory.imitations import clean_reply
 
 
 @pytest.mark.parametrize(
