@@ -399,14 +399,14 @@ class Killing:
         if self._unfinished is not None:
             await self._command(self._bots[0], *self._import_arguments(self._unfinished))
             self._unfinished = None
-        bot = self._dice.choice(self._bots)
-        await self._command(bot, "rollup")
+        # The one with the model: what the kills left may have been done by the other one alone.
+        await self._command(self._bots[1], "rollup")
         self.check()
         if pending := self._query(_PENDING)[0][0]:
             raise Violation(f"{pending} messages are still owed a note")
         self._check_imports()
         before, calls = sorted(map(repr, self._query(_STATE))), self.model_calls
-        await self._command(bot, "rollup")
+        await self._command(self._dice.choice(self._bots), "rollup")
         if before != sorted(map(repr, self._query(_STATE))):
             raise Violation("work that was done is done again")
         if calls != self.model_calls:
