@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 import shutil
 
@@ -33,9 +34,10 @@ async def bring(path: Path, name: str = "auto") -> ImportReport:
         ("qq_pc_legacy_12h.txt", [4], [3], 0),
         ("qq_pc_legacy_all_records.txt", [2, 1], [2, 1], 0),
         ("qq_pc_legacy.mht", [3], [3], 0),
-        ("qce_v6_single.json", [6], [2], 0),
-        ("qce_v6_chunked_jsonl", [6], [2], 0),
-        ("qce_v6_chunked_jsonl/manifest.json", [6], [2], 0),
+        ("qce_v6_single.json", [6], [3], 0),
+        ("qce_v6_chunked_jsonl", [6], [3], 0),
+        ("qce_v6_chunked_jsonl/manifest.json", [6], [3], 0),
+        ("qce_v5_single.json", [4], [2], 0),
         ("qce_v6_text.txt", [2], [2], 0),
         ("qce_v4_single.json", [2], [2], 0),
         ("chatlab_0.0.2.json", [4], [2], 0),
@@ -67,6 +69,19 @@ async def test_the_same_chat_in_two_formats_is_there_once() -> None:
     report = await bring(SAMPLES / "qce_v6_text.txt")
     assert report.new == 0
     assert await Chat.all().count() == 1
+
+
+async def test_what_a_later_export_has_as_taken_back_is_masked(tmp_path: Path) -> None:
+    whole = json.loads((SAMPLES / "qce_v5_single.json").read_bytes())
+    whole["messages"][3] |= {"recalled": False, "system": False}
+    whole["messages"][3]["content"] = {"text": "不该说的话", "elements": []}
+    (tmp_path / "before.json").write_text(json.dumps(whole), "utf-8")
+    await bring(tmp_path / "before.json")
+    assert await Row.filter(text="不该说的话").count() == 1
+    report = await bring(SAMPLES / "qce_v5_single.json")
+    assert (report.new, await Row.all().count()) == (0, 4)
+    assert await Row.filter(text="不该说的话").count() == 0
+    assert await Row.filter(withdrawn_at__isnull=False).count() == 1
 
 
 async def test_answers_find_what_they_answer() -> None:

@@ -104,11 +104,45 @@ def write_qqnt(
             database.executemany(f"INSERT INTO {table} VALUES ({marks})", values)
         database.execute('CREATE TABLE nt_uid_mapping_table ("48902" TEXT, "1002" INTEGER)')
         database.executemany("INSERT INTO nt_uid_mapping_table VALUES (?, ?)", (uids or {}).items())
-        database.execute('CREATE TABLE profile_info_v6 ("1000", "1002", "20002", "20009")')
-        database.executemany("INSERT INTO profile_info_v6 VALUES (?, ?, ?, ?)", profiles)
-        database.execute('CREATE TABLE group_list ("60001", "60007")')
-        database.executemany("INSERT INTO group_list VALUES (?, ?)", (groups or {}).items())
+        _write_people(database, profiles)
+        _write_groups(database, groups or {}, ())
     return path
+
+
+def write_qqnt_people(
+    folder: Path,
+    profiles: Sequence[tuple[str, int, str, str]] = (),
+    groups: Mapping[int, str] | None = None,
+    members: Sequence[tuple[int, str, int, str, str]] = (),
+    suffix: str = "",
+) -> None:
+    """The databases of people and groups, which the client keeps beside that of messages.
+
+    A member is group, uid, number, card and nickname.
+    """
+    with closing(sqlite3.connect(folder / f"profile_info{suffix}.db")) as database, database:
+        _write_people(database, profiles)
+    with closing(sqlite3.connect(folder / f"group_info{suffix}.db")) as database, database:
+        _write_groups(database, groups or {}, members)
+
+
+def _write_people(
+    database: sqlite3.Connection, profiles: Sequence[tuple[str, int, str, str]]
+) -> None:
+    database.execute('CREATE TABLE profile_info_v6 ("1000", "1002", "20002", "20009")')
+    database.executemany("INSERT INTO profile_info_v6 VALUES (?, ?, ?, ?)", profiles)
+
+
+def _write_groups(
+    database: sqlite3.Connection,
+    groups: Mapping[int, str],
+    members: Sequence[tuple[int, str, int, str, str]],
+) -> None:
+    database.execute('CREATE TABLE group_list ("60001", "60007")')
+    database.executemany("INSERT INTO group_list VALUES (?, ?)", groups.items())
+    columns = '"60001", "1000", "1002", "64003", "20002"'
+    database.execute(f"CREATE TABLE group_member3 ({columns})")
+    database.executemany("INSERT INTO group_member3 VALUES (?, ?, ?, ?, ?)", members)
 
 
 def write_chunked(folder: Path, messages: Sequence[Mapping[str, Any]], each: int = 2) -> Path:
@@ -127,7 +161,7 @@ def write_chunked(folder: Path, messages: Sequence[Mapping[str, Any]], each: int
         "metadata": {"name": "QQChatExporter", "version": "6.2.7"},
         "chatInfo": {"name": "摸鱼", "type": "group", "selfUin": "10001", "peerUin": "123"},
         "statistics": {"totalMessages": len(messages)},
-        "chunked": {"format": "chunked-jsonl", "chunksDir": "chunks", "chunks": chunks},
+        "chunked": {"format": "jsonl", "chunksDir": "chunks", "chunks": chunks},
     }
     text = json.dumps(manifest, ensure_ascii=False, indent=2)
     (folder / "manifest.json").write_text(text, "utf-8")

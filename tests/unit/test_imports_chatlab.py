@@ -82,6 +82,8 @@ def test_the_sample(lines: bool) -> None:
         (4, "计划.xlsx", "[文件: 计划.xlsx]"),
         (5, None, "[表情]"),
         (5, "[斜眼笑]", "[斜眼笑]"),
+        (4, "[文件:计划.xlsx]", "[文件:计划.xlsx]"),
+        (25, "[回复消息]收到", "收到"),
         (7, "标题", "[分享: 标题]"),
         (8, "外滩", "[位置: 外滩]"),
         (20, "恭喜发财", "[红包: 恭喜发财]"),
@@ -132,6 +134,14 @@ def test_a_message_with_a_wrong_field_is_left_out(changes: dict[str, object]) ->
         ({"name": "群", "type": "group", "groupId": "x@chatroom"}, FoundChat("group", "群")),
         ({"name": " ", "type": "private"}, FoundChat("private", None)),
         (
+            {"name": "g", "type": "group", "groupId": "81", "ownerId": "5", "platform": "discord"},
+            FoundChat("group", "g"),
+        ),
+        (
+            {"name": "阿澈", "type": "private", "ownerId": "1620003002", "platform": "QQ"},
+            FoundChat("private", "阿澈", "10010", "1620003002"),
+        ),
+        (
             {"name": "甲", "type": "private", "ownerId": 10001},
             FoundChat("private", "甲", None, "10001"),
         ),
@@ -139,6 +149,8 @@ def test_a_message_with_a_wrong_field_is_left_out(changes: dict[str, object]) ->
 )
 def test_where_it_was_said(meta: dict[str, object], chat: FoundChat) -> None:
     assert read({**PARTS, "meta": meta})[0] == chat
+    header, *others = as_lines(PARTS["messages"])
+    assert read([header | {"meta": meta}, *others])[0] == chat
 
 
 @pytest.mark.parametrize(
@@ -176,8 +188,17 @@ def test_both_are_recognised_and_told_apart() -> None:
         data = "".join(f"{one if isinstance(one, str) else json.dumps(one)}\n" for one in lines)
         assert ChatLab().recognises(data.encode())
     assert ChatLab().recognises(json.dumps(PARTS).encode("utf-16"))
+    assert ChatLab().recognises(json.dumps({"meta": PARTS["meta"], **PARTS}).encode())
+    assert not ChatLab().recognises(json.dumps({"a": [{"text": '"chatlab": {'}]}).encode())
     assert not ChatLab().recognises(b'{"_type":"message"}')
     assert read(json.dumps(PARTS).encode("utf-16")) == read(PARTS)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "gb18030"])
+def test_lines_in_another_encoding_are_named(encoding: str) -> None:
+    lines = (json.dumps(one, ensure_ascii=False) for one in as_lines(PARTS["messages"] * 9))
+    with pytest.raises(ImportFileError, match="另存为 UTF-8"):
+        read("\n".join(lines).replace("🦌", "").encode(encoding))
 
 
 def test_memory_does_not_grow_with_the_file() -> None:

@@ -140,6 +140,20 @@ def test_several_chats() -> None:
     ]
 
 
+def test_what_follows_a_day_that_cannot_be_read_is_not_of_the_day_before() -> None:
+    said = row("甲(10010)", "9:00:00", "好")
+    found = read(chat_rows() + date("2021-03-07") + said + date("7/3/2021") + said)
+    assert [type(one) for one in found] == [FoundChat, FoundMessage, Unreadable]
+    assert isinstance(found[2], Unreadable)
+    assert found[2].reason == "没有能用的时间"
+
+
+def test_a_row_without_a_name_is_the_systems() -> None:
+    rows = row("", "9:00:00", "乙加入本群") + row("甲(10010)", "9:00:01", "好")
+    said = messages(read(chat_rows() + date("2021-03-07") + rows))
+    assert [(one.name, one.system) for one in said] == [("系统消息", True), ("甲", False)]
+
+
 def test_a_message_that_came_late_keeps_its_time() -> None:
     said = messages(
         read(

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from plugins.nonebot_plugin_nianlun.errors import ImportFileError
+from plugins.nonebot_plugin_nianlun.imports.formats import choose
 from plugins.nonebot_plugin_nianlun.imports.found import Found, FoundChat, FoundMessage, Unreadable
 from plugins.nonebot_plugin_nianlun.imports.qce_chunks import QceChunks
 from tests.support.export_files import qce_messages, write_chunked
@@ -61,6 +62,34 @@ def test_the_names_of_the_fifth_version(folder: Path, place: str) -> None:
     manifest.write_text(text, "utf-8")
     assert QceChunks().recognises(text.encode())
     assert len([one for one in read(folder) if isinstance(one, FoundMessage)]) == 5
+
+
+def test_chunks_come_in_their_order(folder: Path) -> None:
+    chunks = json.loads((folder / "manifest.json").read_text("utf-8"))["chunked"]["chunks"]
+    before = read(folder)
+    change(folder, chunked={"format": "jsonl", "chunks": chunks[::-1]})
+    assert read(folder) == before
+
+
+def test_a_manifest_whose_statistics_are_long(folder: Path) -> None:
+    senders = [{"uid": f"u_{n}", "name": "很长的名字" * 9, "messageCount": 1} for n in range(2000)]
+    before = read(folder)
+    data = json.loads((folder / "manifest.json").read_text("utf-8"))
+    data["statistics"]["senders"] = senders
+    (folder / "manifest.json").write_text(json.dumps(data, indent=2), "utf-8")
+    with (folder / "manifest.json").open("rb") as file:
+        reader = choose("auto", file)
+        assert list(reader.read(file, UTC_ZONE)) == before
+
+
+def test_the_number_of_the_chat_in_its_messages(folder: Path) -> None:
+    first = folder / "chunks" / "c000001.jsonl"
+    line = json.loads(first.read_text("utf-8").split("\n")[0])
+    first.write_text(json.dumps(line | {"receiver": {"uid": "742100123", "type": "group"}}) + "\n")
+    data = json.loads((folder / "manifest.json").read_text("utf-8"))
+    data["chunked"]["chunks"][0]["count"] = 1
+    change(folder, chatInfo={"name": "摸鱼", "type": "group"}, chunked=data["chunked"])
+    assert read(folder)[0] == FoundChat("group", "摸鱼", "742100123")
 
 
 def test_a_line_that_is_broken_is_told_with_its_file(folder: Path) -> None:

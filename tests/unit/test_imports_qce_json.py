@@ -76,7 +76,7 @@ def test_the_sample() -> None:
     assert said[0].time == datetime(2026, 3, 7, 15, 58, 41, tzinfo=UTC)
     assert said[0].message_id == said[1].reply_to_id == "7520000000000000001"
     assert [(one.withdrawn, one.system) for one in said] == [(False, False)] * 4 + [
-        (True, True),
+        (True, False),
         (False, False),
     ]
 
@@ -243,7 +243,7 @@ def test_what_the_fourth_version_has_elsewhere() -> None:
     sender = {"uid": "u_1", "uin": "10010", "name": "昵称"}
     inner = {"sendMemberName": "群名片", "peerUin": "742100123"}
     found = read_v4(sender=sender, rawMessage=inner, isRecalled=True, isSystemMessage=True)
-    assert (found.name, found.withdrawn, found.system) == ("群名片", True, True)
+    assert (found.name, found.withdrawn, found.system) == ("群名片", True, False)
     found = read({**V4, "messages": [{**V4["messages"][0], "rawMessage": inner}]})
     assert found[0] == FoundChat("group", "摸鱼研究所①群", "742100123")
     raw = [{"type": "reply", "data": {"id": "-5"}}, {"type": "image", "data": {"file": "a.jpg"}}]
@@ -254,12 +254,14 @@ def test_what_the_fourth_version_has_elsewhere() -> None:
         assert found.segments == [{"type": "text", "data": {"text": "只有文字"}}]
 
 
-def test_a_chunked_export_is_named() -> None:
-    chunked = {**PARTS, "chunked": {"format": "chunked-jsonl", "chunks": []}}
-    del chunked["messages"]
-    assert not QceJson().recognises(json.dumps(chunked).encode())
-    with pytest.raises(ImportFileError, match="分块"):
-        read(chunked)
+def test_backups_that_were_put_together() -> None:
+    """They say not which chat it is, so that whoever imports them has to."""
+    merged = {"mergedAt": "2026-03-09T10:00:00.000Z", "messageCount": 1, "resourceCount": 0}
+    document = {"metadata": merged, "messages": [MESSAGE], "resources": []}
+    assert QceJson().recognises(json.dumps(document, indent=2).encode())
+    found = read(document)
+    assert [type(one) for one in found] == [FoundChat, FoundMessage]
+    assert found[0] == FoundChat("group")
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])

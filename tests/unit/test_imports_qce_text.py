@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import pytest
 
 from plugins.nonebot_plugin_nianlun.capture.cleaning import clean_name, clean_text
+from plugins.nonebot_plugin_nianlun.capture.readable import readable
 from plugins.nonebot_plugin_nianlun.errors import ImportFileError
 from plugins.nonebot_plugin_nianlun.imports.found import Found, FoundChat, FoundMessage, Unreadable
 from plugins.nonebot_plugin_nianlun.imports.qce_text import QceText
@@ -46,7 +47,7 @@ def messages(found: list[Found]) -> list[FoundMessage]:
 
 
 def text_of(message: FoundMessage) -> str:
-    return "".join(one["data"]["text"] for one in message.segments)
+    return readable(message.segments, lambda _: None)
 
 
 def test_the_sample() -> None:
@@ -54,7 +55,7 @@ def test_the_sample() -> None:
     assert found[0] == FoundChat("group", "摸鱼研究所①群")
     assert [(one.line, one.name, text_of(one)) for one in messages(found)] == [
         (16, "阿澈", "明天下午三点开会"),
-        (21, "鹿老师", "[图片:8D5F0A3B.jpg]"),
+        (21, "鹿老师", "[图片]"),
     ]
     assert len(found) == 3
     assert f"{messages(found)[1].time.astimezone(SHANGHAI):%F %T}" == "2026-03-08 00:00:03"
@@ -67,7 +68,24 @@ def test_the_sample() -> None:
         (["内容: 一\n\n二\n\n\n三"], "一\n\n二\n\n\n三"),
         (["内容: [无文本内容]"], ""),
         ([], ""),
-        (["内容: [图片:a.jpg]", "资源: 1 个文件", "  - image: a.jpg"], "[图片:a.jpg]"),
+        (["内容: [图片:a.jpg]", "资源: 1 个文件", "  - image: a.jpg"], "[图片]"),
+        (
+            [
+                "内容: 看[图片: a.jpg][语音 7秒]",
+                "资源: 2 个文件",
+                "  - image: a.jpg",
+                "  - audio: b",
+            ],
+            '看[图片][语音 7"]',
+        ),
+        (
+            ["内容: [文件:计划: 终.txt]", "资源: 1 个文件", "  - file: 计划: 终.txt"],
+            "[文件: 计划: 终.txt]",
+        ),
+        (["内容: [回复 小鹿: 早 - 安]\n好", "回复: 小鹿 - 早 - 安"], "好"),
+        (["内容: [回复 小鹿: 早\n安]", "回复: 小鹿 - 早\n安"], ""),
+        (["内容: [回复 小鹿: 早]好", "回复: 不是 - 这句"], "[回复 小鹿: 早]好\n回复: 不是 - 这句"),
+        (["内容: [转发消息: 2条]\n  甲: 一\n  乙: 二"], "[聊天记录]\n  甲: 一\n  乙: 二"),
         (["内容: 资源: 2 个文件", "  - 苹果"], "资源: 2 个文件\n  - 苹果"),
         (["内容: 买\n资源: 2 个文件", "  - 苹果"], "买\n资源: 2 个文件\n  - 苹果"),
         (["内容: @小鹿 早", "提及: 小鹿"], "@小鹿 早"),
@@ -76,13 +94,13 @@ def test_the_sample() -> None:
         (["内容: 他说\n回复: 小鹿 - 早"], "他说\n回复: 小鹿 - 早"),
         (
             [
-                "内容: [回复消息]@甲 好",
+                "内容: [回复消息]@甲 好[图片:a]",
                 "资源: 1 个文件",
                 "  - image: a",
                 "提及: 甲",
                 "回复: 甲 - 早",
             ],
-            "@甲 好",
+            "@甲 好[图片]",
         ),
     ],
 )
@@ -104,6 +122,11 @@ def test_what_was_said(lines: list[str], text: str) -> None:
 def test_who_said_it(who: str, name: str) -> None:
     (said,) = messages(read(document(block(who, "08:00:00", "内容: 好"))))
     assert (said.user_id, said.name) == (None, name)
+
+
+def test_what_nobody_said() -> None:
+    lines = block("系统消息", "08:00:00", "内容: 乙加入了群聊"), block("甲", "08:00:01", "内容: 好")
+    assert [one.system for one in messages(read(document(*lines)))] == [True, False]
 
 
 def test_a_private_chat() -> None:

@@ -17,8 +17,9 @@ from plugins.nonebot_plugin_nianlun.capture.readable import readable
 from plugins.nonebot_plugin_nianlun.errors import ImportFileError
 from plugins.nonebot_plugin_nianlun.imports.found import Found, FoundChat, FoundMessage, Unreadable
 from plugins.nonebot_plugin_nianlun.imports.protobuf import BrokenMessage, fields
+from plugins.nonebot_plugin_nianlun.imports.qqnt_body import elements_of, segments_of
 from plugins.nonebot_plugin_nianlun.imports.qqnt_database import QqntDb
-from tests.support.export_files import element, field, varint, write_qqnt
+from tests.support.export_files import element, field, varint, write_qqnt, write_qqnt_people
 
 UTC_ZONE = ZoneInfo("UTC")
 SECOND = 1_772_899_121
@@ -125,6 +126,22 @@ def test_groups_and_private_chats(tmp_path: Path) -> None:
         (element(10, f47901='{"prompt":"[QQ小程序]哔哩"}'), "[小程序: 哔哩]"),
         (element(16), "[聊天记录]"),
         (element(21, f48157="通话时长 01:00"), "[通话: 通话时长 01:00]"),
+        (element(2, f45402="a.jpg", f45829=1), "[闪照]"),
+        (element(6, f47601=181, f47611=2), "[表情:比心]"),
+        (element(11, f80900="[贴贴]"), "[贴贴]"),
+        (element(14, f48701="# 好"), "# 好"),
+        (element(1, f45101="好") + element(17) + element(44), "好"),
+        (element(27, f52138="[榴莲]x3"), "[榴莲]x3"),
+        (element(27), "[表情]"),
+        (element(28, f52152="发起了位置共享"), "[位置: 发起了位置共享]"),
+        (
+            element(
+                16,
+                f48602='<msg serviceID="35"><item><title>群聊的聊天记录</title>'
+                "<title size='26'>甲: 一 &lt;</title><title>乙</title></item></msg>",
+            ),
+            "[聊天记录]\n  甲: 一 <",
+        ),
         (element(77), "[消息]"),
         (b"", ""),
         (None, ""),
@@ -152,10 +169,82 @@ def test_grey_lines_are_the_systems(info: dict[str, str], text: str, tmp_path: P
     assert (found.system, text_of(found)) == (True, text)
 
 
+@pytest.mark.parametrize("suffix", ["", "_plain"])
+def test_people_and_groups_are_told_of_beside_it(suffix: str, tmp_path: Path) -> None:
+    group = [
+        row(1, c40020="u_lu", c40033=0),
+        row(2, c40020="u_x", c40033=0),
+        row(3),
+        row(4, c40021="555", c40020="u_x", c40033=0),
+    ]
+    private = [{**row(1), "40021": "u_ah", "40030": 10_010, "40033": 0}]
+    members = [
+        (742_100_123, "u_x", 20_002, "", "小叶"),
+        (742_100_123, "u_ah", 10_010, "阿澈片", "阿"),
+    ]
+    path = write_qqnt(tmp_path / f"nt_msg{suffix}.db", group, private)
+    assert [one.user_id for one in messages(read(path))] == ["u_x", "u_lu", "u_x", *["10010"] * 2]
+    write_qqnt_people(tmp_path, PROFILES, {742_100_123: "摸鱼"}, members, suffix)
+    before = {one.name: one.read_bytes() for one in tmp_path.iterdir()}
+    found = read(path)
+    assert [one for one in found if isinstance(one, FoundChat)] == [
+        FoundChat("group", None, "555"),
+        FoundChat("group", "摸鱼", "742100123"),
+        FoundChat("private", "老澈", "10010"),
+    ]
+    assert [(one.user_id, one.name) for one in messages(found)] == [
+        ("u_x", "u_x"),
+        ("1620003002", "小鹿🦌"),
+        ("20002", "小叶"),
+        ("10010", "阿澈片"),
+        ("10010", "阿澈"),
+    ]
+    assert {one.name: one.read_bytes() for one in tmp_path.iterdir()} == before
+
+
+def test_what_lies_beside_it_and_is_not_decrypted_is_as_none(tmp_path: Path) -> None:
+    path = write_qqnt(tmp_path / "nt_msg.db", [row(1)])
+    (tmp_path / "group_info.db").write_bytes(b"SQLite header 3\0QQ_NT DB" + bytes(3000))
+    (tmp_path / "profile_info.db").mkdir()
+    assert len(messages(read(path))) == 1
+    (tmp_path / "group_info.db").write_bytes(b"SQLite format 3\0" + b"x" * 3000)
+    with pytest.raises(ImportFileError, match=r"旁边的 group_info\.db"):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("columns", "who"),
+    [
+        ({"c40090": "阿澈(10010)"}, ("10010", "阿澈")),
+        ({"c40090": "阿澈<a@example.com>"}, ("10010", "阿澈")),
+        ({"c40090": "阿澈(13800138000)"}, ("10010", "阿澈(13800138000)")),
+        ({"c40090": "阿澈(20002)", "c40033": 0, "c40020": ""}, ("20002", "阿澈")),
+        ({"c40090": "阿澈(20002)", "c40033": 0, "c40020": "u_q"}, ("u_q", "阿澈(20002)")),
+    ],
+)
+def test_names_that_were_taken_over_from_the_old_client(
+    columns: dict[str, object], who: tuple[str, str], tmp_path: Path
+) -> None:
+    found = one(tmp_path, **columns)
+    assert isinstance(found, FoundMessage)
+    assert (found.user_id, found.name) == who
+
+
+def test_what_is_left_of_a_message_that_was_taken_back(tmp_path: Path) -> None:
+    tip = element(8, f45003=1, f47703="u_ah", f47705="阿澈", f47713="你猜撤回了什么。")
+    found = one(tmp_path, c40800=tip)
+    assert isinstance(found, FoundMessage)
+    assert (found.withdrawn, found.system, found.user_id) == (True, False, "10010")
+    assert text_of(found) == "阿澈 撤回了一条消息 你猜撤回了什么。"
+    assert found.message_id == messages(read(write_qqnt(tmp_path / "b.db", [row(1)])))[0].message_id
+
+
 def test_answers_point_back(tmp_path: Path) -> None:
-    rows = [row(1), row(2, c40850=1), row(3, c40850=99)]
+    quotation = element(7, f47402=1) + TEXT
+    rows = [row(1), row(2, c40850=1), row(3, c40850=99), row(4, c40800=quotation)]
     said = messages(read(write_qqnt(tmp_path / "nt.db", rows)))
-    assert [each.reply_to_id for each in said] == [None, said[0].message_id, None]
+    first = said[0].message_id
+    assert [each.reply_to_id for each in said] == [None, first, None, first]
 
 
 @pytest.mark.parametrize(
@@ -246,6 +335,30 @@ def test_the_wire_format() -> None:
 def test_no_bytes_of_a_body_raise_anything_else(data: bytes) -> None:
     with suppress(BrokenMessage):
         assert all(number >= 0 for number, _ in fields(data))
+
+
+numbered = st.sampled_from(
+    [
+        *(45101, 45402, 45815, 45829, 45906, 45410, 47402, 47601, 47602, 47611, 47703, 47713),
+        *(47901, 48157, 48214, 48271, 48403, 48602, 48701, 52138, 52152, 80900),
+    ]
+)
+xml = st.sampled_from(
+    ["<title>甲</title><title>乙: &#0;</title>", '{"items":[{"txt":5}]}', "<gtip"]
+)
+told = st.integers(0, (1 << 64) - 1) | st.binary(max_size=12) | xml.map(str.encode)
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), st.dictionaries(numbered, told)), max_size=3))
+def test_no_field_of_any_element_raises(parts: list[tuple[int, dict[int, int | bytes]]]) -> None:
+    body = b"".join(
+        field(40800, field(45002, kind) + b"".join(field(*one) for one in fields.items()))
+        for kind, fields in parts
+    )
+    segments = segments_of(elements_of(body), 7)
+    json.dumps(segments, allow_nan=False).encode()
+    assert segments[0] == {"type": "reply", "data": {"id": "7"}}
+    assert isinstance(readable(segments, lambda _: None), str)
 
 
 values = (

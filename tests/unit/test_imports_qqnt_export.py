@@ -5,11 +5,12 @@ from __future__ import annotations
 from contextlib import suppress
 from datetime import datetime, timedelta
 from io import BytesIO
+from itertools import pairwise
 import json
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 import pytest
 
@@ -17,6 +18,7 @@ from plugins.nonebot_plugin_nianlun.capture.cleaning import clean_name, clean_te
 from plugins.nonebot_plugin_nianlun.capture.readable import readable
 from plugins.nonebot_plugin_nianlun.errors import ImportFileError
 from plugins.nonebot_plugin_nianlun.imports.found import Found, FoundChat, FoundMessage, Unreadable
+from plugins.nonebot_plugin_nianlun.imports.qqnt_elements import is_label
 from plugins.nonebot_plugin_nianlun.imports.qqnt_export import QqntJson, QqntText
 
 SAMPLES = Path(__file__).parents[1] / "fixtures" / "exports"
@@ -81,12 +83,16 @@ def test_without_a_file_the_other_one_has_no_name() -> None:
 ELEMENTS: list[tuple[tuple[str | None, str | None], str]] = [
     (("[文本]", "一\n\n二"), "一\n\n二"),
     (("[图片]", "8D5F0A3B.jpg\nC:\\a.jpg"), "[图片]"),
-    (("[文件]", "计划.xlsx 1.00 KiB"), "[文件: 计划.xlsx 1.00 KiB]"),
+    (("[文件]", "计划.xlsx 1.00 KiB"), "[文件: 计划.xlsx]"),
+    (("[文件]", "README 512 Bytes"), "[文件: README]"),
+    (("[文件]", "README None"), "[文件: README]"),
+    (("[图片]", "/p/chatraw/3b0/Cache_d20372e27ef63b0 None"), "[图片]"),
+    (("[图片]", "[动画表情]/p/chatraw/3b0/Cache_d2037 12.00 KiB\nhttps://x/y"), "[动画表情]"),
     (("[语音]", "12″ 好的 "), '[语音 12"]'),
     (("[视频]", "a.mp4"), "[视频]"),
     (("[表情]", "/斜眼笑-178"), "[表情:斜眼笑]"),
     (("[红包]", "恭喜发财"), "[红包: 恭喜发财]"),
-    (("[应用消息]", "[QQ小程序]哔哩"), "[分享: QQ小程序]哔哩]"),
+    (("[应用消息]", "[QQ小程序]哔哩"), "[小程序: 哔哩]"),
     (("[通话]", "1-通话时长 01:00"), "[通话: 1-通话时长 01:00]"),
     (("[被引用的消息][文本]", "别人说的"), ""),
     (("[被引用的消息]", "None"), ""),
@@ -101,6 +107,16 @@ def test_elements(element: tuple[str, str], text: str) -> None:
         read_json([{"time": "2026-03-07 08:00:00", "sender": "甲", "contents": [element]}])
     )
     assert text_of(found) == text
+
+
+def test_cards_as_they_come_out() -> None:
+    """The exporter means to write a label and a text, and writes the text alone."""
+    card = "[应用消息][QQ小程序]哔哩"
+    entry = {"time": "2026-03-07 08:00:00", "sender": "甲", "contents": [card, ["[文本]", "看"]]}
+    assert [text_of(one) for one in messages(read_json([entry]))] == ["[小程序: 哔哩]看"]
+    cut = ("[", "应"), ("[被引用的消息][", "应"), ("[文本]", "看\n[\n这个")
+    found = messages(read(said("甲", "08:00:00", *cut) + said("乙", "08:00:01", *cut[:1])))
+    assert [text_of(one) for one in found] == ["[卡片]看\n[\n这个", "[卡片]"]
 
 
 @pytest.mark.parametrize("typed", ["[图片]", "[表情]", "[文件]", "看\n[图片]\n好", "[不是标签]"])
@@ -214,6 +230,10 @@ names = line.map(clean_name).filter(lambda name: name and name not in "收发未
 )
 def test_what_is_said_makes_no_speaker(parts: list[tuple[int, str, list[str]]]) -> None:
     """But for a whole quoted message with a later time, which nothing tells from a real one."""
+    for _, _, lines in parts:
+        # What follows a typed label and looks like a file's name is one.
+        pairs = pairwise(lines)
+        assume(not any(label == "[图片]" and is_label(label, name) for label, name in pairs))
     when = datetime(2026, 3, 7, 8, 1)  # noqa: DTZ001
     text, expected = "", []
     for step, who, lines in parts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 import re
 from typing import Any, BinaryIO, cast
@@ -13,18 +14,26 @@ from ..capture.events import id_text, replied_id
 from ..capture.segments import to_segments
 from ..errors import ImportFileError
 from ..types import ME, ChatKind, Segment
-from .found import Found, FoundChat, FoundMessage, Unreadable
+from .found import HEAD_BYTES, Found, FoundChat, FoundMessage, Unreadable
 from .json_lines import objects
 from .json_stream import JsonStream
-from .text_lines import decoded
+from .text_lines import decoded, encoding_of
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST = 4_102_444_800
+_QQ = frozenset({"qq", "", "unknown", "mixed"})
+"""Platforms whose numbers may be those of QQ."""
+_ANSWER = "[回复消息]"
+"""What qq-chat-exporter begins the text of an answer with."""
 _MOST_MEMBERS = 100_000
-_JSON = re.compile(r'\s*\{\s*"chatlab"\s*:')
+_JSON = re.compile(r'\s*\{\s*"(?:chatlab"\s*:|[^{}"]+"\s*:\s*[\[{])')
+_OWN = re.compile(r'"chatlab"\s*:\s*\{')
+"""Inside a text its quotes would be escaped."""
 _LINES = re.compile(r'(?:#[^\n]*\n|\s)*+\{\s*(?:"[^"\n]*"\s*:[^{}\n]*,\s*)?"_type"\s*:\s*"header"')
 _NO_META = "这份 ChatLab 记录里没有 meta，不知道是哪个会话"
 _SYSTEM = frozenset({80, 81})
+_REPLY = 25
+_MEDIA = frozenset({1, 2, 3})
 
 _Message = Mapping[str, Any]
 
@@ -53,12 +62,18 @@ class ChatLab:
 
     def recognises(self, head: bytes) -> bool:
         text = decoded(head)
-        return _JSON.match(text) is not None or _LINES.match(text) is not None
+        if _LINES.match(text) is not None:
+            return True
+        return _JSON.match(text) is not None and _OWN.search(text) is not None
 
     def read(self, file: BinaryIO, zone: ZoneInfo) -> Iterator[Found]:
-        head = file.read(1 << 16)
+        head = file.read(HEAD_BYTES)
         file.seek(0)
-        return _lines(file) if _LINES.match(decoded(head)) else _document(file)
+        if not _LINES.match(decoded(head)):
+            return _document(file)
+        if (encoding := encoding_of(head)) != "utf-8":
+            raise ImportFileError(f"这个文件是 {encoding.upper()} 编码的，请另存为 UTF-8 再导入")
+        return _lines(file)
 
 
 def _document(file: BinaryIO) -> Iterator[Found]:
@@ -69,13 +84,13 @@ def _document(file: BinaryIO) -> Iterator[Found]:
     for key in stream.members():
         if key == "meta":
             chat = _chat(stream.value())
-            yield chat
         elif key == "members":
             for _ in stream.items():
                 _note_member(names, stream.value())
         elif key == "messages":
             if chat is None:
                 raise ImportFileError(f"messages 之前没有 meta；{_NO_META}")
+            yield _with_peer(chat, names)
             for number, _ in enumerate(stream.items(), 1):
                 line = stream.line()
                 yield _message(stream.value(), line, names, f"第 {number} 条")
@@ -89,25 +104,30 @@ def _document(file: BinaryIO) -> Iterator[Found]:
 
 def _lines(file: BinaryIO) -> Iterator[Found]:
     names: dict[str, str] = {}
-    known = False
+    chat: FoundChat | None = None
+    told = False
     for number, value in objects(file):
         if isinstance(value, Unreadable):
             yield value
             continue
         kind = value.get("_type")
         if kind == "header":
-            yield _chat(value.get("meta"))
-            known = True
-        elif not known:
+            chat, told = _chat(value.get("meta")), False
+        elif chat is None:
             raise ImportFileError(f"第 {number} 行之前没有 header 行；{_NO_META}")
         elif kind == "member":
             _note_member(names, value)
         elif kind == "message":
+            if not told:
+                yield _with_peer(chat, names)
+                told = True
             yield _message(value, number, names, "")
         else:
             yield Unreadable(number, f"不认识 {one_line(kind, 40) or '没有写 _type 的'} 这种行")
-    if not known:
+    if chat is None:
         raise ImportFileError(_NO_META)
+    if not told:
+        yield _with_peer(chat, names)
 
 
 def _chat(meta: object) -> FoundChat:
@@ -116,12 +136,20 @@ def _chat(meta: object) -> FoundChat:
     kind = meta.get("type")
     if kind not in ("group", "private"):
         raise ImportFileError("meta 里的 type 不是 group 或 private，不知道是哪种会话")
+    qq = one_line(meta.get("platform")).lower() in _QQ
     return FoundChat(
         cast("ChatKind", kind),
         clean_name(meta.get("name")) or None,
-        _number(meta.get("groupId")) if kind == "group" else None,
-        _number(meta.get("ownerId")),
+        _number(meta.get("groupId")) if qq and kind == "group" else None,
+        _number(meta.get("ownerId")) if qq else None,
     )
+
+
+def _with_peer(chat: FoundChat, members: Mapping[str, str]) -> FoundChat:
+    """Of two people whoever has not exported the chat is the other one."""
+    if chat.kind == "group" or chat.self_id not in members or len(members) != 2:
+        return chat
+    return replace(chat, peer_id=next(_number(one) for one in members if one != chat.self_id))
 
 
 def _number(value: object) -> str | None:
@@ -177,7 +205,10 @@ def _segments(raw: _Message) -> Iterator[Segment]:
         yield {"type": "reply", "data": {"id": replied}}
     kind, content = _kind(raw), raw.get("content")
     content = content if isinstance(content, str) else ""
-    if kind in _SEGMENTS:
+    if replied or kind == _REPLY:
+        content = content.removeprefix(_ANSWER)
+    # A label that is there already, such as `[文件: 计划.xlsx]`, is not put into another one.
+    if kind in _SEGMENTS and (kind in _MEDIA or not content.startswith("[")):
         name, data = _SEGMENTS[kind]
         yield {"type": name, "data": data(content)}
     elif kind in _LABELS and not content:

@@ -32,6 +32,7 @@ _START = re.compile(r"\s*From: <Save by Tencent MsgMgr>")
 _BOUNDARY = re.compile(r'boundary="([^"\n]{1,200})"')
 _ENCODED = re.compile(r"content-transfer-encoding:\s*(quoted-printable|base64)", re.I)
 _ROW_END = re.compile(r"</tr\s*>", re.I)
+_DAY = re.compile("日期[:：]")
 _DATE = re.compile(r"日期[:：]\s*(\d{4})[-/.](\d\d?)[-/.](\d\d?)", re.ASCII)
 _TIME = re.compile(
     r"(?P<before>[AaPp][Mm]|上午|下午)?\s*(?P<hour>\d\d?):(?P<minute>\d\d):(?P<second>\d\d)"
@@ -77,8 +78,10 @@ class _Page:
         row = _Row(text)
         if row.who is not None:
             yield from self._chat.found(self._message(line, row))
-        elif date := _DATE.fullmatch(row.outside.strip()):
-            self._date = int(date[1]), int(date[2]), int(date[3])
+        elif _DAY.match(row.outside.strip()):
+            # After a day that cannot be read nothing is known to be of the one before.
+            date = _DATE.fullmatch(row.outside.strip())
+            self._date = (int(date[1]), int(date[2]), int(date[3])) if date else None
         elif found := _FOLDER.match(row.heading):
             self._folder = row.heading[found.end() :].strip()
         elif found := _CHAT.match(row.heading):
@@ -93,7 +96,9 @@ class _Page:
         at = self._instant(row.time)
         if at is None:
             return Unreadable(line, "没有能用的时间")
-        user_id, name = speaker((row.who or "").strip())
+        who = (row.who or "").strip()
+        # A row without a name is one of QQ's own.
+        user_id, name = speaker(who) if who else (None, "系统消息")
         if not name:
             return Unreadable(line, "没有写是谁说的")
         return FoundMessage(
@@ -102,7 +107,7 @@ class _Page:
             user_id=user_id,
             name=name,
             segments=to_segments(row.segments()),
-            system=user_id in SYSTEM_IDS,
+            system=not who or user_id in SYSTEM_IDS,
         )
 
     def _instant(self, text: str) -> datetime | None:

@@ -14,14 +14,17 @@ from ..errors import ImportFileError
 from .found import Found, FoundChat, Unreadable
 from .json_lines import objects
 from .json_stream import JsonStream
-from .qce_json import chat_of, message
+from .qce_messages import chat_of, message, with_peer
 from .text_lines import decoded
 
 MANIFEST = "manifest.json"
 
 _HEAD = re.compile(r'\s*\{\s*"(?:metadata|chatInfo|chunked)"\s*:')
-_FORMAT = re.compile(r'"format"\s*:\s*"chunked-jsonl"')
-_LINE = re.compile(r'\s*\{"id"\s*:\s*"\d+"\s*,\s*"seq"\s*:[^{}]*"sender"\s*:')
+_FORMAT = re.compile(r'"chunked"\s*:\s*\{|"format"\s*:\s*"chunked-jsonl"')
+_LINE = re.compile(
+    r'\s*\{"(?:id"\s*:\s*"\d+"\s*,\s*"seq|messageId"\s*:\s*"\d+"\s*,\s*"messageSeq)"\s*:'
+    r'[^{}]*"sender"\s*:'
+)
 _LOOK_EVERY = 500
 
 
@@ -45,7 +48,7 @@ class QceChunks:
 
     def read(self, file: BinaryIO, zone: ZoneInfo) -> Iterator[Found]:
         chat, chunks = _manifest(file)
-        yield chat
+        yield _with_peer(chat, chunks)
         whole = sum(chunk.size for chunk in chunks) or 1
         before, size = 0, os.fstat(file.fileno()).st_size
         for chunk in chunks:
@@ -99,7 +102,20 @@ def _manifest(file: BinaryIO) -> tuple[FoundChat, Sequence[_Chunk]]:
     if not isinstance(entries, list):
         raise ImportFileError("manifest 里没有 chunks，不知道消息在哪些文件里")
     folder = Path(os.fspath(file.name)).resolve().parent
-    return chat, [_chunk(folder, entry) for entry in entries]
+    return chat, [_chunk(folder, entry) for entry in sorted(entries, key=_index)]
+
+
+def _index(entry: object) -> int:
+    index = entry.get("index") if isinstance(entry, dict) else None
+    return index if isinstance(index, int) else 0
+
+
+def _with_peer(chat: FoundChat, chunks: Sequence[_Chunk]) -> FoundChat:
+    """The chat with the number that its first message may have."""
+    for chunk in chunks[:1] if chat.peer_id is None else ():
+        with chunk.path.open("rb") as lines:
+            return with_peer(chat, next((value for _, value in objects(lines)), None))
+    return chat
 
 
 def _chunk(folder: Path, entry: object) -> _Chunk:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-import json
 from typing import Any
 
 from ..capture.cleaning import one_line, tag
@@ -19,38 +18,12 @@ _Data = Mapping[str, Any]
 
 def segments_of(elements: object) -> list[Segment]:
     """Map what is known and describe the rest; what is no element at all is left out."""
-    return to_segments(_mapped(elements, 0))
+    return to_segments(mapped(elements))
 
 
-def segments_of_v4(content: _Data) -> list[Segment]:
-    """The content of a message of the fourth version: a text, with what it answers to beside it.
-
-    What it calls raw are OneBot's own segments, where it has them.
-    """
-    raw = content.get("raw")
-    try:
-        segments = json.loads(raw) if isinstance(raw, str) else None
-    except (ValueError, RecursionError):
-        segments = None
-    if isinstance(segments, list) and segments and all(map(_is_segment, segments)):
-        segments = [one for one in segments if one["type"] != "reply"]
-    else:
-        text = _string(content.get("text"))
-        segments = [_segment("text", text=text)] if text else []
-    reply = content.get("reply")
-    return to_segments([_reply(reply), *segments] if isinstance(reply, dict) else segments)
-
-
-def _is_segment(value: object) -> bool:
-    return (
-        isinstance(value, dict)
-        and isinstance(value.get("type"), str)
-        and isinstance(value.get("data"), dict)
-    )
-
-
-def _mapped(elements: object, depth: int) -> list[Segment]:
-    mapped: list[Segment] = []
+def mapped(elements: object, depth: int = 0) -> list[Segment]:
+    """The same, not cleaned yet; `depth` counts the forwards around them."""
+    segments: list[Segment] = []
     for element in elements if isinstance(elements, list) else ():
         if not isinstance(element, dict):
             continue
@@ -58,14 +31,14 @@ def _mapped(elements: object, depth: int) -> list[Segment]:
         if not isinstance(kind, str) or not isinstance(data, dict):
             continue
         if kind == "text":
-            mapped.append({"type": "text", "data": {"text": _string(data.get("text"))}})
+            segments.append({"type": "text", "data": {"text": _string(data.get("text"))}})
         elif kind == "forward":
-            mapped.append(_forward(data, depth))
+            segments.append(_forward(data, depth))
         elif kind in _WRITERS:
-            mapped.append(_WRITERS[kind](data))
+            segments.append(_WRITERS[kind](data))
         elif kind not in _SILENT:
-            mapped.append(_described(data))
-    return mapped
+            segments.append(_described(data))
+    return segments
 
 
 def _string(value: object) -> str:
@@ -96,7 +69,7 @@ def _sticker(data: _Data) -> Segment:
     key, package = data.get("key"), data.get("emojiPackageId")
     return _segment(
         "mface",
-        summary=tag(one_line(data.get("name")) or "表情"),
+        summary=one_line(data.get("name")) or "表情",
         emoji_id=data.get("emojiId"),
         emoji_package_id=package,
         key=key,
@@ -173,7 +146,7 @@ def _node(message: _Data, depth: int) -> Segment:
     sender, content = message.get("sender"), message.get("content")
     who: _Data = sender if isinstance(sender, dict) else {}
     said: _Data = content if isinstance(content, dict) else {}
-    inside = _mapped(said.get("elements"), depth + 1)
+    inside = mapped(said.get("elements"), depth + 1)
     return _segment(
         "node",
         user_id=who.get("uin") or who.get("uid"),

@@ -6,12 +6,16 @@ from collections import deque
 from collections.abc import Iterator
 from datetime import datetime
 import re
-from typing import BinaryIO
+from typing import Any, BinaryIO
 from zoneinfo import ZoneInfo
 
 from ..capture.cleaning import clean_name, clean_text
+from ..capture.segments import to_segments
 from ..errors import ImportFileError
+from ..types import Segment
 from .found import HEAD_BYTES, Found, FoundChat, FoundMessage, Unreadable
+from .qce_elements import mapped
+from .qce_flat import flat_segments
 from .qq_drafts import Draft, Drafts
 from .qq_headings import Heading
 from .text_lines import TextLines, decoded, encoding_of
@@ -34,7 +38,12 @@ _RESOURCES = re.compile(r"资源: (\d+) 个文件", re.ASCII)
 _SPARE = 8
 """As many blank lines may follow the last one."""
 _NOTHING = "[无文本内容]"
+_SYSTEM = "系统消息"
+"""Whose name stands above what nobody has said."""
 _ANSWER = "[回复消息]"
+_FORWARD = re.compile(r"\[转发消息(?:: \d+条)?\]((?:\n  .*)*)", re.ASCII)
+
+Element = dict[str, Any]
 
 _Line = tuple[int, str]
 
@@ -153,36 +162,75 @@ def _message(draft: Draft) -> FoundMessage | Unreadable:
         return Unreadable(draft.number, "这条消息太长，没有读")
     if not draft.heading.name:
         return Unreadable(draft.number, "没有写是谁说的")
-    text = clean_text(_content(draft.lines[1:]))
     return FoundMessage(
         line=draft.number,
         time=draft.instant,
         user_id=None,
         name=draft.heading.name,
-        segments=[{"type": "text", "data": {"text": text}}] if text else [],
+        segments=_segments(draft.lines[1:]),
+        system=draft.heading.name == _SYSTEM,
     )
 
 
-def _content(lines: list[str]) -> str:
+def _segments(lines: list[str]) -> list[Segment]:
     """What was said, without what the exporter adds below it."""
     lines = list(lines)
     while lines and not lines[-1]:
         lines.pop()
     if not lines or not lines[0].startswith("内容: "):
-        return ""
+        return []
     lines[0] = lines[0].removeprefix("内容: ")
-    if lines[0].startswith(_ANSWER):
-        lines[0] = lines[0].removeprefix(_ANSWER)
-        places = [place for place, line in enumerate(lines) if line.startswith("回复: ")]
-        del lines[places[-1] if places else len(lines) :]
+    _drop_quotation(lines)
     if lines[1:] and lines[-1].startswith("提及: ") and "@" in "\n".join(lines[:-1]):
         lines.pop()
+    media = _take_media(lines)
+    text = clean_text("\n".join(lines))
+    if text == _NOTHING:
+        return []
+    if forward := _FORWARD.fullmatch(text):
+        return to_segments(mapped([_forwarded(forward[1])]))
+    return flat_segments(text, media)
+
+
+def _drop_quotation(lines: list[str]) -> None:
+    """Take away what somebody answers to: a mark before it, and who had said what below it."""
+    places = [place for place, line in enumerate(lines) if line.startswith("回复: ")]
+    below = "\n".join(lines[places[-1] :]).removeprefix("回复: ") if places else ""
+    if lines[0].startswith(_ANSWER):
+        lines[0] = lines[0].removeprefix(_ANSWER)
+    elif places and lines[0].startswith("[回复 "):
+        text = _without_quoted("\n".join(lines[: places[-1]]), below)
+        if text is None:
+            return
+        lines[: places[-1]] = text.split("\n")
+        places = [len(lines) - below.count("\n") - 1]
+    else:
+        return
+    del lines[places[-1] if places else len(lines) :]
+
+
+def _without_quoted(text: str, below: str) -> str | None:
+    """Versions before the sixth have the quoted words in the text as well."""
+    for dash in re.finditer(" - ", below):
+        whole = f"[回复 {below[: dash.start()]}: {below[dash.end() :]}]"
+        if text.startswith(whole):
+            return text.removeprefix(whole).removeprefix("\n")
+    return None
+
+
+def _take_media(lines: list[str]) -> list[Element]:
+    """The files that a message has, which are told in lines of their own after it."""
     for place in range(len(lines) - 1, 0, -1):
         found = _RESOURCES.fullmatch(lines[place])
         if found and len(lines) - 1 - place == int(found[1]):
+            listed = [line.removeprefix("  - ").partition(": ") for line in lines[place + 1 :]]
             del lines[place:]
-            break
+            return [{"type": kind, "data": {"filename": name}} for kind, _, name in listed]
         if not lines[place].startswith("  - "):
             break
-    text = "\n".join(lines)
-    return "" if text == _NOTHING else text
+    return []
+
+
+def _forwarded(preview: str) -> Element:
+    lines = [line.removeprefix("  ") for line in preview.split("\n") if line]
+    return {"type": "forward", "data": {"preview": lines}}

@@ -11,6 +11,9 @@ from ..types import Segment
 
 QUOTED = "[被引用的消息]"
 NOTICE = "[提示]"
+CARD = "[应用消息]"
+CUT_CARD, CUT_CARD_TEXT = "[", "应"
+"""All that the text export has of a card: the first two characters of what it would have been."""
 
 
 def labelled(label: str, text: str) -> Segment | None:
@@ -28,6 +31,8 @@ def is_label(line: str, after: str) -> bool:
     Somebody may type `[图片]`; the name of a picture's file below it will hardly follow.
     """
     label = line.removeprefix(QUOTED)
+    if label == CUT_CARD:
+        return after == CUT_CARD_TEXT
     if label != line:
         return label in _WRITERS or (not label and after == "None")
     shape = _SHAPES.get(label)
@@ -64,6 +69,8 @@ def notice(info: str) -> str:
 
 _TXT = re.compile(r"""\b(?:txt|nm)=(?:"([^"]*)"|'([^']*)')""")
 _NUMBERED_FACE = re.compile(r"(.*)-(\d+)", re.DOTALL | re.ASCII)
+_SUMMARY = re.compile(r"\[[^\[\]]{1,20}\]")
+_SIZE = re.compile(r" (?:[\d.]+ (?:Bytes?|[KMGT]iB)|None)$", re.ASCII)
 _SECONDS = re.compile(r"(\d+)″", re.ASCII)
 
 
@@ -77,7 +84,9 @@ def _first_line(text: str) -> str:
 
 
 def _picture(text: str) -> Segment:
-    return picture(_first_line(text))
+    line = _first_line(text)
+    summary = _SUMMARY.match(line)
+    return picture(line[summary.end() :], summary[0]) if summary else picture(line)
 
 
 def _voice(text: str) -> Segment:
@@ -90,11 +99,15 @@ def _video(text: str) -> Segment:
 
 
 def _file(text: str) -> Segment:
-    return {"type": "file", "data": {"name": _first_line(text)}}
+    return {"type": "file", "data": {"name": _SIZE.sub("", _first_line(text))}}
 
 
 def _wallet(text: str) -> Segment:
     return {"type": "redbag", "data": {"title": _first_line(text)}}
+
+
+def _card(text: str) -> Segment:
+    return {"type": "json", "data": {"data": json.dumps({"prompt": _first_line(text)})}}
 
 
 def _share(text: str) -> Segment:
@@ -114,9 +127,9 @@ _WRITERS: dict[str, Callable[[str], Segment]] = {
     "[表情]": _face,
     NOTICE: text_segment,
     "[红包]": _wallet,
-    "[应用消息]": _share,
+    CARD: _card,
     "[通话]": _call,
     "[动态消息]": _share,
 }
-_FILE = re.compile(r"\S\.\w{1,8}\b|://")
+_FILE = re.compile(r"\S\.\w{1,8}\b|://|\bCache_|(?:\d (?:Bytes?|[KMGT]iB)|None)$")
 _SHAPES = {"[图片]": _FILE, "[文件]": _FILE, "[表情]": re.compile(r"-\d+$", re.ASCII)}

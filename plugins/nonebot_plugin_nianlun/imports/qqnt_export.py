@@ -21,7 +21,15 @@ from .found import HEAD_BYTES, Found, FoundChat, FoundMessage, Unreadable
 from .json_stream import JsonStream
 from .qq_drafts import Draft, Drafts
 from .qq_headings import Heading
-from .qqnt_elements import NOTICE, QUOTED, is_label, labelled
+from .qqnt_elements import (
+    CARD,
+    CUT_CARD,
+    CUT_CARD_TEXT,
+    NOTICE,
+    QUOTED,
+    is_label,
+    labelled,
+)
 from .text_lines import TextLines, decoded, encoding_of
 from .wall_clock import WallClock
 
@@ -180,13 +188,16 @@ def _drafted(draft: Draft, people: _People | None) -> FoundMessage | Unreadable:
 def _elements(lines: Sequence[str]) -> list[tuple[str, str]]:
     """The labels with the text below each; what stands above the first is passed over.
 
-    An element that the exporter does not know is `None` twice.
+    An element that the exporter does not know is `None` twice, and a card two cut characters.
     """
     found: list[tuple[str, list[str]]] = []
     pairs = zip(lines, (*lines[1:], ""), strict=True)
     for line, after in pairs:
         if after == "None" and line in ("None", QUOTED):
             next(pairs)
+        elif after == CUT_CARD_TEXT and line.endswith(CUT_CARD) and is_label(line, after):
+            next(pairs)
+            found.append((line.removesuffix(CUT_CARD) + CARD, []))
         elif is_label(line, after):
             found.append((line, []))
         elif found:
@@ -197,7 +208,9 @@ def _elements(lines: Sequence[str]) -> list[tuple[str, str]]:
 def _pairs(contents: object) -> list[tuple[str, str]]:
     pairs: list[tuple[str, str]] = []
     for pair in contents if isinstance(contents, list) else ():
-        if isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str):
+        if isinstance(pair, str) and pair.startswith(CARD):
+            pairs.append((CARD, pair.removeprefix(CARD)))
+        elif isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str):
             pairs.append((pair[0], pair[1] if isinstance(pair[1], str) else ""))
     return pairs
 

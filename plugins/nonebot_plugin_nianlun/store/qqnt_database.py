@@ -1,18 +1,19 @@
 """The message database of QQ's new client, after somebody has decrypted it: read, never written.
 
 Its tables name columns by number. Which there are differs from version to version, so that only
-those for time, speaker and content are needed.
+those for time, speaker and content are needed. People and groups are told of in databases of their
+own, which are looked into where they are decrypted too and lie beside it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 import sqlite3
 from types import MappingProxyType
-from typing import Self
+from typing import NamedTuple, Self
 
 from ..errors import ImportFileError
 from ..memory.render import one_line
@@ -31,6 +32,10 @@ _DAMAGED = (sqlite3.Error, UnicodeDecodeError)
 """What a broken database raises: the message of the first may not be text itself."""
 _MOST_PEOPLE = 200_000
 """Names and numbers that are kept in memory; more than an account will ever meet."""
+_MOST_MEMBERS = 10_000
+"""The same of one group."""
+_MESSAGES, _BESIDE = "nt_msg", ("profile_info", "group_info")
+_HEADER = b"SQLite format 3\0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +62,14 @@ class QqntRow:
     """The `seq` of the message that this one answers."""
 
 
+class QqntMember(NamedTuple):
+    """Somebody in a group; 0 and "" for what is not told."""
+
+    number: int
+    card: str
+    nickname: str
+
+
 @dataclass(frozen=True, slots=True)
 class QqntPeople:
     """What the database tells of people and groups beside the messages."""
@@ -77,16 +90,21 @@ class QqntDatabase:
     """An open database. Use it in a `with`; raises ImportFileError for what it cannot read."""
 
     def __init__(self, path: Path) -> None:
-        # Without a log beside it nobody writes it, and nothing need be put beside it to read it.
-        still = not path.with_name(f"{path.name}-wal").exists()
-        uri = f"{path.resolve().as_uri()}?mode=ro{'&immutable=1' if still else ''}"
-        try:
-            self._connection = sqlite3.connect(uri, uri=True, isolation_level=None)
-        except sqlite3.Error as error:
-            raise _unreadable(error) from error
-        self._connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+        self._path = path
+        self._opened = ExitStack()
+        self._beside: dict[str, sqlite3.Connection] = {}
+        """The other databases by the names of their files."""
 
     def __enter__(self) -> Self:
+        with ExitStack() as opened:
+            self._connection = opened.enter_context(closing(_open(self._path)))
+            self._check()
+            for path in _beside(self._path):
+                self._beside[path.name] = opened.enter_context(closing(_open(path)))
+            self._opened = opened.pop_all()
+        return self
+
+    def _check(self) -> None:
         try:
             self._connection.execute("BEGIN")
             self._tables = {table: self._columns(table) for _, table in _TABLES}
@@ -95,15 +113,10 @@ class QqntDatabase:
                     "这个数据库里没有 group_msg_table 和 c2c_msg_table，不是 QQ 的消息库"
                 )
         except _DAMAGED as error:
-            self._connection.close()
             raise _unreadable(error) from error
-        except BaseException:
-            self._connection.close()
-            raise
-        return self
 
     def __exit__(self, *_: object) -> None:
-        self._connection.close()
+        self._opened.close()
 
     def count(self) -> int:
         """How many messages there are in all."""
@@ -121,6 +134,22 @@ class QqntDatabase:
             MappingProxyType(self._names("20009")),
             MappingProxyType(_texts(self._pairs("group_list", "60001", "60007"))),
         )
+
+    def members(self, group: str) -> Mapping[str, QqntMember]:
+        """Who is or was in a group, by uid."""
+        names = ("1000", "1002", "64003", "20002")
+        wanted = ", ".join(f'"{name}"' for name in names)
+        found: dict[str, QqntMember] = {}
+        for where, columns in self._having("group_member3"):
+            if group.isdecimal() and columns >= {*names, "60001"}:
+                rows = self._query(
+                    f'SELECT {wanted} FROM group_member3 WHERE "60001" = {int(group)}'
+                    f" LIMIT {_MOST_MEMBERS}",
+                    where,
+                )
+                for uid, number, card, nickname in rows:
+                    found[_text(uid)] = QqntMember(_whole(number), _text(card), _text(nickname))
+        return found
 
     def _names(self, column: str) -> dict[str, str]:
         by_number = self._pairs("profile_info_v6", "1002", column)
@@ -164,27 +193,67 @@ class QqntDatabase:
         return max(counts, key=lambda number: counts[number], default=0)
 
     def _pairs(self, table: str, key: str, value: str) -> dict[str, object]:
-        columns = {row[1] for row in self._query(f"PRAGMA table_info({table})")}
-        if not {key, value} <= columns:
-            return {}
-        rows = self._query(
-            f'SELECT "{key}", "{value}" FROM {table}'
-            f' WHERE "{key}" IS NOT NULL AND "{value}" IS NOT NULL LIMIT {_MOST_PEOPLE}'
-        )
-        return {_text(name): found for name, found in rows}
+        pairs: dict[str, object] = {}
+        for where, columns in self._having(table):
+            if {key, value} <= columns:
+                rows = self._query(
+                    f'SELECT "{key}", "{value}" FROM {table}'
+                    f' WHERE "{key}" IS NOT NULL AND "{value}" IS NOT NULL LIMIT {_MOST_PEOPLE}',
+                    where,
+                )
+                pairs |= {_text(name): found for name, found in rows}
+        return pairs
 
-    def _query(self, query: str) -> Sequence[tuple]:
+    def _having(self, table: str) -> Iterator[tuple[str, frozenset[str]]]:
+        """The databases that have a table, by name, with its columns; "" is the one of messages."""
+        for where in ("", *self._beside):
+            rows = self._query(f"PRAGMA table_info({table})", where)
+            if rows:
+                yield where, frozenset(row[1] for row in rows)
+
+    def _query(self, query: str, where: str = "") -> Sequence[tuple]:
         try:
-            return self._connection.execute(query).fetchall()
+            return self._beside.get(where, self._connection).execute(query).fetchall()
         except _DAMAGED as error:
-            raise _unreadable(error) from error
+            raise _unreadable(error, where) from error
 
 
-def _unreadable(error: Exception) -> ImportFileError:
+def _open(path: Path) -> sqlite3.Connection:
+    # Without a log beside it nobody writes it, and nothing need be put beside it to read it.
+    still = not path.with_name(f"{path.name}-wal").exists()
+    uri = f"{path.resolve().as_uri()}?mode=ro{'&immutable=1' if still else ''}"
+    try:
+        connection = sqlite3.connect(uri, uri=True, isolation_level=None)
+    except sqlite3.Error as error:
+        raise _unreadable(error, path.name) from error
+    connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+    return connection
+
+
+def _beside(path: Path) -> list[Path]:
+    """The databases of people and groups, named alike; one that is not decrypted is as none."""
+    found: list[Path] = []
+    for stem in _BESIDE:
+        names = (path.name.replace(_MESSAGES, stem), f"{stem}.db")
+        files = [path.with_name(name) for name in names if name != path.name]
+        found += [file for file in dict.fromkeys(files) if _is_database(file)][:1]
+    return found
+
+
+def _is_database(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_HEADER)) == _HEADER
+    except OSError:
+        return False
+
+
+def _unreadable(error: Exception, name: str = "") -> ImportFileError:
+    which = f"旁边的 {one_line(name)}" if name else "这个数据库"
     if "not a database" in str(error):
-        return ImportFileError("这个数据库读不了：它多半还没有解密，请先解密再导入")
+        return ImportFileError(f"{which}读不了：它多半还没有解密，请先解密再导入")
     return ImportFileError(
-        f"这个数据库读不了（{one_line(str(error))[:120]}）：多半没有复制完整，请重新复制一份"
+        f"{which}读不了（{one_line(str(error))[:120]}）：多半没有复制完整，请重新复制一份"
     )
 
 
