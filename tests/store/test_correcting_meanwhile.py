@@ -160,7 +160,7 @@ async def test_what_is_cut_short_was_not_done_at_all(world: World, deed: str) ->
         "edit": lambda: editing.edit(1, "day", DAY_KEY, "人写的。", EDITOR, now),
         "restore": lambda: editing.restore(1, "month", MONTH_KEY, 1, EDITOR, now),
         "delete": lambda: deleting.delete(1, [1], [2], now),
-        "erase": lambda: facts.erase(1, EDITOR, "event", "伞"),
+        "erase": lambda: facts.erase(1, EDITOR, "event", "伞", now, now),
     }
 
     async def die(*_: object) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from plugins.nonebot_plugin_nianlun.errors import CorrectionError, NoteRejected
+from plugins.nonebot_plugin_nianlun.llm.offline_writer import OfflineWriter
+from plugins.nonebot_plugin_nianlun.memory.upkeep import Upkeep
 from plugins.nonebot_plugin_nianlun.store import (
     database,
     diary,
@@ -111,3 +114,72 @@ async def test_a_version_that_cannot_be(world: World, version: int) -> None:
     with pytest.raises(CorrectionError, match="没有第"):
         await editing.restore(1, "day", DAY_KEY, version, EDITOR, world.clock.now())
     assert world.dump() == before
+
+
+@pytest.mark.parametrize("writes", ["model", "garbage", "offline"])
+async def test_a_correction_below_is_added_once_and_only_what_is_new_in_it(
+    world: World, writes: str
+) -> None:
+    def upkeep() -> Upkeep:
+        if writes == "offline":
+            return offline(world)
+        fallback = OfflineWriter(CALENDAR)
+        return replace(world.upkeep(), fallback=fallback)
+
+    async def work() -> None:
+        report = await upkeep().run(1, everything=True)
+        assert not report.errors
+        await sound(world)
+
+    await close_days(world, 4, start=FIRST)
+    await edit(world, "day", DAY_KEY, "我和小鹿去爬了山。她说下次还要去。")
+    await work()
+    assert "我和小鹿去爬了山" in (await stands(world, "month", MONTH_KEY))[0]
+    await edit(world, "month", MONTH_KEY, "十月去爬了山，不累。")
+    if writes == "garbage":
+        world.writer.shorten = lambda text: "胡说八道。"
+    await work()
+    before = await stands(world, "month", MONTH_KEY)
+    assert before[0] == "十月去爬了山，不累。"
+    # Twice before anything is written: what the first one told is not lost to the second.
+    await edit(world, "day", DAY_KEY, "我和小鹿去爬了山。她说再也不去了。")
+    await edit(world, "day", DAY_KEY, "我和小鹿去爬了山。她说再也不去了。天很冷。")
+    await work()
+    text, writer, _ = await stands(world, "month", MONTH_KEY)
+    assert text.startswith(before[0])
+    assert writer == EDITOR
+    told = ["我和小鹿去爬了山", "她说下次还要去", "她说再也不去了", "天很冷"]
+    assert [text.count(words) for words in told] == [0, 0, 1, 1]
+    # An earlier wording that comes back, and the same text again, say nothing new.
+    await editing.restore(1, "day", DAY_KEY, 3, EDITOR, world.clock.now())
+    await work()
+    await edit(world, "day", DAY_KEY, "她说再也不去了。")
+    await work()
+    assert (await stands(world, "month", MONTH_KEY))[0] == text
+    # A day that is told more is written anew; what it said before is not added again.
+    await world.say("迟到的话", local(FIRST + timedelta(days=1), 12))
+    await work()
+    after = (await stands(world, "month", MONTH_KEY))[0]
+    assert after.startswith(text)
+    assert after.count("29日3") == 0
+    await edit(world, "month", MONTH_KEY, "十月很短。")
+    await work()
+    assert (await upkeep().run(1, everything=True)).memories == 0
+    assert (await stands(world, "month", MONTH_KEY))[0] == "十月很短。"
+
+
+async def test_a_corrected_activity_is_not_told_twice_in_an_edited_day(world: World) -> None:
+    await close_days(world, 2, start=FIRST)
+    await edit(world, "day", DAY_KEY, "我们聊了一早上。")
+    await edit(world, "activity", "1", "早上在聊爬山。")
+    await world.run(everything=True)
+    text = (await stands(world, "day", DAY_KEY))[0]
+    assert text.startswith("我们聊了一早上。")
+    assert text.count("早上在聊爬山。") == 1
+    await edit(world, "activity", "1", "早上在聊爬山。小鹿没来。")
+    await world.run(everything=True)
+    text = (await stands(world, "day", DAY_KEY))[0]
+    assert (text.count("早上在聊爬山。"), text.count("小鹿没来。")) == (1, 1)
+    await world.withdraw("3")
+    await world.run(everything=True)
+    assert "一早上" not in (await stands(world, "day", DAY_KEY))[0]  # it may tell what is gone

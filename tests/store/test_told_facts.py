@@ -73,9 +73,9 @@ async def test_what_is_taken_away_leaves_nothing(database_file: Path) -> None:
     await tell(SECRET)
     await tell(f"{SECRET}，改了")
     await tell("别人的", by=HE)
-    assert not await facts.erase(1, SHE, "preferences", "茶")
-    assert await facts.erase(1, SHE, "preferences", "咖啡")
-    assert not await facts.erase(1, SHE, "preferences", "咖啡")
+    assert not await facts.erase(1, SHE, "preferences", "茶", NOON, NOON)
+    assert await facts.erase(1, SHE, "preferences", "咖啡", NOON, NOON)
+    assert not await facts.erase(1, SHE, "preferences", "咖啡", NOON, NOON)
     assert await texts() == ["别人的"]
     assert await Fact.filter(chat_id=1).count() == 1
     assert await FactVersion.filter(chat_id=1).count() == 0

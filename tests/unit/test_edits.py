@@ -15,6 +15,7 @@ from plugins.nonebot_plugin_nianlun.memory.edits import (
     checked_edit,
     edit_of,
     keeps_edit,
+    news,
     typed_key_marks,
 )
 from plugins.nonebot_plugin_nianlun.memory.keymarks import show_key_marks
@@ -101,3 +102,26 @@ def test_what_nobody_edited_need_not_stay() -> None:
     for task in (replace(TASK, target=None), replace(TASK, rebuild=True)):
         assert edit_of(task) == ""
         assert keeps_edit(task, "")
+
+
+def test_of_what_changed_below_only_the_news_is_added() -> None:
+    held = "他们爬山。（关键消息：[1]）天很冷。"
+    retold = replace(
+        SOURCE, text="他们去爬了山。（关键消息：[1]）天很冷。他们约了周末。", key_messages=(1,)
+    )
+    assert news(retold, [held], "") == replace(retold, text="他们约了周末。", key_messages=())
+    corrected = replace(retold, writer="20002", text="他们没爬山。（关键消息：[1]）天很冷。")
+    found = news(corrected, [held], "")
+    assert found is not None
+    assert (found.text, found.key_messages) == ("他们没爬山。（关键消息：[1]）", (1,))
+    assert news(corrected, [held], "听说他们没爬山。") is None
+    assert news(corrected, [], "") == corrected
+    assert news(replace(SOURCE, text=held, key_messages=(1,)), [held], "") is None
+
+
+@given(st.text(max_size=80), st.text(max_size=80))
+def test_what_was_said_is_never_news(now: str, held: str) -> None:
+    source = replace(SOURCE, text=now, key_messages=())
+    assert news(source, [now], held) is None
+    assert news(source, [held], now) is None
+    assert (found := news(source, [held], "")) is None or len(found.text) <= len(now) + 20

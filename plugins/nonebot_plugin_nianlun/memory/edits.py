@@ -1,14 +1,24 @@
-"""Texts that a person wrote in place of the writer: how they are typed, and that they stay."""
+"""Texts that a person wrote in place of the writer: how they are typed, and that they stay.
+
+Nothing rewrites such a text but somebody who asks for it: later sources are added to it, each once.
+When a source that it holds is corrected, or written anew since something was added to it, what is
+added is only what the source says now and did not say then.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 import re
+from typing import TypeVar
 
 from ..errors import NoteRejected
-from ..types import NoteKind, RollupTask
+from ..types import Activity, Memory, NoteKind, RollupTask, is_edited
 from .keymarks import find_key_messages, key_mark, normalise_key_marks
 from .notes import check_note
+from .provenance import sentences
+
+_Source = TypeVar("_Source", bound=Activity | Memory)
 
 _B = r"[ \t\u3000]*+"
 _TYPED = re.compile(
@@ -54,3 +64,29 @@ def edit_of(task: RollupTask) -> str:
 def keeps_edit(task: RollupTask, text: str) -> bool:
     """Whether a new text of the target holds all that a person wrote, as they wrote it."""
     return edit_of(task) in text
+
+
+def news(source: _Source, held: Collection[str], target: str) -> _Source | None:
+    """A source with what in it is new to a person's text that holds it; None when nothing is.
+
+    `held`: what the source said when it was added to `target`. Of a source that a person wrote all
+    other sentences are new. A writer only says otherwise what it said before, so of its sentences
+    those are that cite a message that was not cited then, or none.
+    """
+    said = {_words(part.text) for text in held for part in sentences(text)}
+    cited = {key for text in held for key in find_key_messages(text)}
+    new: list[str] = []
+    for part in sentences(source.text, source.key_messages):
+        again = not is_edited(source.writer) and part.key_messages
+        if (words := _words(part.text)) in said or words in target:
+            continue
+        if not (again and cited.issuperset(part.key_messages)):
+            mark = key_mark(part.key_messages) if part.key_messages else ""
+            new.append(f"{part.text}{mark}")
+    text = "".join(new).strip()
+    return replace(source, text=text, key_messages=find_key_messages(text)) if text else None
+
+
+def _words(sentence: str) -> str:
+    """Without what ends it, which differs by where it stands."""
+    return sentence.strip().rstrip("。！？!?；")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, cast
 
 from ..clock import Clock
 from ..types import (
@@ -14,11 +14,13 @@ from ..types import (
     MemoryKind,
     Message,
     Note,
+    NoteKind,
     RollupTask,
     SkipReason,
     Window,
 )
 from .calendar import Calendar
+from .edits import edit_of, news
 from .promises import dated
 from .rollups import ActivityState, Due, MemoryState, RollupPolicy, plan_layer, plan_rollups, settle
 from .splitting import task_tokens
@@ -47,6 +49,7 @@ class MemoryStore(Protocol):
     async def memories(
         self, chat_id: int, kind: MemoryKind, periods: Iterable[str]
     ) -> list[Memory]: ...
+    async def held(self, chat_id: int, kind: NoteKind, ref: str) -> list[str]: ...
 
 
 class NoteStore(Protocol):
@@ -66,7 +69,7 @@ class NoteStore(Protocol):
     async def store_memories(
         self, chat_id: int, tasks: Sequence[RollupTask], notes: Sequence[Note], now: datetime
     ) -> None: ...
-    async def close(self, chat_id: int, kind: MemoryKind, period: str) -> None: ...
+    async def hold(self, chat_id: int, task: RollupTask) -> None: ...
     async def discard(self, chat_id: int, kind: MemoryKind, period: str) -> None: ...
 
 
@@ -158,9 +161,9 @@ class Owed:
                 return None
             batch = await self._batch(due)
             follows = len(batch) < len(due) or bool(self._plan(settle(*states, due), waiting))
-            for item, task in batch:
+            for _, task in batch:
                 if not task.sources:
-                    await self._finish_without_text(item)
+                    await self._finish_without_text(task)
             if tasks := tuple(task for _, task in batch if task.sources):
                 return Batch(tasks, follows)
         return None
@@ -253,10 +256,34 @@ class Owed:
         else:
             below: MemoryKind = "day" if item.kind == "month" else "month"
             sources = tuple(await self.memories.memories(self.chat_id, below, item.sources))
-        return RollupTask(item.kind, item.period, sources, target, item.rebuild, item.closes)
+        task = RollupTask(item.kind, item.period, sources, target, item.rebuild, item.closes)
+        return await self._with_news(task) if edit_of(task) else task
 
-    async def _finish_without_text(self, item: Due) -> None:
-        if item.rebuild:
-            await self.notes.discard(self.chat_id, item.kind, item.period)
+    async def _with_news(self, task: RollupTask) -> RollupTask:
+        """Of the sources that a person's text holds, what is new in them."""
+        assert task.target is not None
+        new: list[Activity | Memory] = []
+        told: list[Activity | Memory] = []
+        for source in task.sources:
+            kind, ref = _place(source)
+            if ref in task.target.sources:
+                held = await self.memories.held(self.chat_id, kind, ref)
+                if (changed := news(source, held, task.target.text)) is None:
+                    told.append(source)
+                    continue
+                source = changed
+            new.append(source)
+        sources = cast("tuple[Activity, ...] | tuple[Memory, ...]", tuple(new))
+        return replace(task, sources=sources, told=tuple(told))
+
+    async def _finish_without_text(self, task: RollupTask) -> None:
+        if task.rebuild:
+            await self.notes.discard(self.chat_id, task.kind, task.period)
         else:
-            await self.notes.close(self.chat_id, item.kind, item.period)
+            await self.notes.hold(self.chat_id, task)
+
+
+def _place(source: Activity | Memory) -> tuple[NoteKind, str]:
+    if isinstance(source, Activity):
+        return "activity", str(source.number)
+    return source.kind, source.period

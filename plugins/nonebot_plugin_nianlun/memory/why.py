@@ -88,4 +88,4 @@ def edit_of(now: Text, earlier: Sequence[Text]) -> Edit | None:
         if old.writer != now.writer or not old.text or old.text.strip() not in first.text:
             break
         first = old
-    return Edit(now.writer, first.written_at, first is not now)
+    return Edit(now.writer, first.written_at, first.text.strip() != now.text.strip())

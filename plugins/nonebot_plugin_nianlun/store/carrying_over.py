@@ -12,6 +12,7 @@ from ..types import ME, ChatKey, ChatKind, Withdrawal
 from . import (
     chats,
     clearing,
+    deleting,
     exclusions,
     forgetting,
     gaps,
@@ -33,6 +34,7 @@ class Excluded(NamedTuple):
     begins: datetime | None
     ends: datetime | None
     created_at: datetime
+    subject: str | None
 
 
 class Known(NamedTuple):
@@ -66,16 +68,16 @@ def known(path: Path) -> list[Known]:
 
 def _exclusions(connection: sqlite3.Connection, chat_id: int) -> list[Excluded]:
     rows = connection.execute(
-        "SELECT reason, user_id, message_id, begins, ends, created_at FROM nianlun_exclusion"
-        " WHERE chat_id = ? ORDER BY id",
+        "SELECT reason, user_id, message_id, begins, ends, created_at, subject"
+        " FROM nianlun_exclusion WHERE chat_id = ? ORDER BY id",
         (chat_id,),
     )
     return [
         Excluded(
             reason, user_id, message_id, _moment(begins), _moment(ends),
-            datetime.fromisoformat(created_at),
+            datetime.fromisoformat(created_at), subject,
         )
-        for reason, user_id, message_id, begins, ends, created_at in rows
+        for reason, user_id, message_id, begins, ends, created_at, subject in rows
     ]  # fmt: skip
 
 
@@ -142,9 +144,8 @@ async def _carry_over_chat(path: Path, chat: Known) -> int:
 
 async def _exclude(path: Path, chat_id: int, key: ChatKey, new: Excluded) -> bool:
     """Record one exclusion, and do what it asks; False when the copy has it."""
-    same = Exclusion.filter(
-        chat_id=chat_id, reason=new.reason, user_id=new.user_id, message_id=new.message_id
-    )
+    whose = {"reason": new.reason, "user_id": new.user_id, "message_id": new.message_id}
+    same = Exclusion.filter(chat_id=chat_id, **whose, subject=new.subject)
     if await same.filter(begins=new.begins, ends=new.ends).exists():
         return False
     if new.reason == "withdrawn" and new.message_id is not None:
@@ -167,7 +168,7 @@ async def _exclude(path: Path, chat_id: int, key: ChatKey, new: Excluded) -> boo
         if new.ends is not None:
             await pauses.resume(chat_id, new.ends)
     else:
-        await Exclusion.create(chat_id=chat_id, **new._asdict())
+        await _remove_again(chat_id, new)
     return new.user_id != ME
 
 
@@ -175,6 +176,12 @@ async def _exclude(path: Path, chat_id: int, key: ChatKey, new: Excluded) -> boo
 async def _withdraw(chat_id: int, notice: Withdrawal) -> None:
     await sql.move_last_seqs({chat_id: 0})
     await withdrawals.withdraw(chat_id, notice)
+
+
+@transactional
+async def _remove_again(chat_id: int, new: Excluded) -> None:
+    await sql.move_last_seqs({chat_id: 0})
+    await deleting.remove_again(await Exclusion.create(chat_id=chat_id, **new._asdict()))
 
 
 @transactional

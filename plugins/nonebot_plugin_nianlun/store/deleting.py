@@ -2,7 +2,8 @@
 
 A message goes as one goes that its sender takes back: it is masked, and every note that was built
 on it is written anew from the rest. An activity goes alone: its messages stay, marked as not worth
-noting, so that nobody writes it again; and what was built on it is written anew.
+noting, so that nobody writes it again; and what was built on it is written anew. All of it is put
+on record, and holds against older files, copies of the database and history that come in later.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from datetime import datetime
 from tortoise.expressions import F
 
 from ..types import is_edited
-from . import sql, traces, withdrawals
+from . import facts, removals, sql, traces, withdrawals
 from .database import transactional
 from .models import Activity as ActivityRow
 from .models import Exclusion
@@ -44,7 +45,7 @@ async def delete(
     await sql.move_last_seqs({chat_id: 0})
     before = await _standing(chat_id)
     messages = [seq for seq in dict.fromkeys(seqs) if await _delete_message(chat_id, seq, at)]
-    activities = [n for n in dict.fromkeys(numbers) if await _delete_activity(chat_id, n)]
+    activities = [n for n in dict.fromkeys(numbers) if await _delete_activity(chat_id, n, at)]
     if activities:
         await traces.owe(chat_id)
     gone = before.keys() - (await _standing(chat_id)).keys() - {f"&{n}" for n in activities}
@@ -89,15 +90,44 @@ async def _delete_message(chat_id: int, seq: int, at: datetime) -> bool:
     return True
 
 
-async def _delete_activity(chat_id: int, number: int) -> bool:
-    query = ActivityRow.filter(chat_id=chat_id, number=number)
-    row = await query.first()
+async def _delete_activity(chat_id: int, number: int, at: datetime) -> bool:
+    row = await ActivityRow.get_or_none(chat_id=chat_id, number=number)
     if row is None or not (row.text or row.stale):
         return False
-    await withdrawals.blank_notes(chat_id, [row.id])
+    removal = await removals.note_activity(row, at)
+    # A moment that was written down twice goes with its twin: it says the same.
+    twins = await removals.concerned(chat_id, removal) if removal.reason == "moment" else ()
+    for one in [row, *(twin for twin in twins if twin.id != row.id)]:
+        await _take_out(one)
+    return True
+
+
+async def _take_out(row: ActivityRow) -> None:
+    await withdrawals.blank_notes(row.chat_id, [row.id])
     # With another version: whoever writes it or its day at this moment comes too late.
-    await query.update(stale=False, merged=True, version=F("version") + 1)
-    window = MessageRow.filter(chat_id=chat_id, activity_id=row.id)
+    changes = {"stale": False, "merged": True, "version": F("version") + 1}
+    await ActivityRow.filter(id=row.id).update(**changes)
+    window = MessageRow.filter(chat_id=row.chat_id, activity_id=row.id)
     await window.filter(withdrawn_at=None).update(activity_id=None, skipped="declined")
     await window.update(activity_id=None, skipped="withdrawn")
-    return True
+
+
+async def remove_again(removal: Exclusion) -> int:
+    """Do to what came back from an older copy or file what a removal that is on record did.
+
+    Returns how many notes and facts that were. Runs inside the caller's transaction.
+    """
+    chat_id = removal.chat_id
+    if removal.reason == "fact":
+        return await facts.erase_again(removal)
+    rows = await removals.concerned(chat_id, removal)
+    for row in rows:
+        await _take_out(row)
+    if removal.reason == "window":
+        unnoted = MessageRow.filter(chat_id=chat_id, activity_id=None, skipped=None)
+        await unnoted.filter(time__gte=removal.begins, time__lt=removal.ends).update(
+            skipped="declined"
+        )
+    if rows:
+        await traces.owe(chat_id)
+    return len(rows)

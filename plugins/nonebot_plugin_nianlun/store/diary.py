@@ -13,7 +13,7 @@ from tortoise.queryset import QuerySet
 
 from ..errors import NotRecorded, Overtaken
 from ..types import Activity, Fact
-from . import exclusions, facts, memories, search, traces
+from . import exclusions, facts, memories, removals, search, traces
 from .database import transactional
 from .keys import chunks, short_id
 from .models import Activity as ActivityRow
@@ -114,10 +114,12 @@ async def dates(chat_id: int) -> list[str]:
 
 
 async def last_read(chat_id: int) -> int:
-    """The last message that a moment of a turn was written from; 0 when there is none."""
+    """The last message that a moment of a turn was written from, also of one that somebody
+    removed; 0 when there is none."""
     rows = _moments(chat_id).filter(origin="turn").exclude(key_messages="[]")
     newest = await rows.order_by("-number").first().only("id", "key_messages")
-    return 0 if newest is None else max(json.loads(newest.key_messages))
+    read = 0 if newest is None else max(json.loads(newest.key_messages))
+    return max(read, await removals.last_of_moments(chat_id))
 
 
 async def resting_on(chat_id: int, seq: int, said_at: datetime) -> list[int]:

@@ -14,11 +14,11 @@ from ..memory.links import parse_links, resolve
 from ..memory.promises import due_after, is_kept
 from ..memory.search import Candidate
 from ..types import Fact
-from . import exclusions, search, sql, traces
+from . import exclusions, removals, search, sql, traces
 from .database import transactional
 from .keys import chunks, short_id
+from .models import Exclusion, FactVersion
 from .models import Fact as FactRow
-from .models import FactVersion
 from .models import Message as MessageRow
 
 _LAST = (1 << 63) - 1
@@ -33,12 +33,16 @@ async def store(chat_id: int, facts: Sequence[Fact], now: datetime) -> None:
     """Add or update facts; runs inside the caller's transaction.
 
     The owner is whoever sent the message that the fact names as its source. A source that
-    is no message of this chat, was withdrawn, or is excluded, makes no fact.
+    is no message of this chat, was withdrawn, or is excluded, makes no fact; nor does one that was
+    sent before somebody had the fact erased.
     """
     excluded = await exclusions.known_for([chat_id]) if facts else {}
     for fact in facts:
         source = await MessageRow.get_or_none(chat_id=chat_id, seq=fact.source, withdrawn_at=None)
         if source is None or exclusions.covers(excluded, chat_id, source.user_id, source.time):
+            continue
+        erased = await removals.fact_ends(chat_id, source.user_id, fact.category, fact.name)
+        if erased is not None and source.time < erased:
             continue
         item = FactItem(fact.category, fact.name, fact.content, fact.due, fact.done)
         await _put(chat_id, source.user_id, item, fact.source, now)
@@ -120,16 +124,47 @@ async def remove(chat_id: int, owner: str, category: str, name: str, now: dateti
 
 
 @transactional
-async def erase(chat_id: int, owner: str, category: str, name: str) -> bool:
-    """Take a fact away with all that it ever said. False when there is none."""
+async def erase(
+    chat_id: int, owner: str, category: str, name: str, at: datetime, now: datetime
+) -> bool:
+    """Take a fact away with all that it ever said. False when there is none.
+
+    What was said until `at` does not establish it again, be it noted once more, imported or
+    brought back from a copy of the database; what is said later does, and so does `remember`.
+    """
     await sql.move_last_seqs({chat_id: 0})
     row = await _current(chat_id).get_or_none(owner=short_id(owner), category=category, name=name)
     if row is None:
         return False
-    await FactVersion.filter(chat_id=chat_id, fact_id=row.id).delete()
-    await FactRow.filter(id=row.id).delete()
-    await traces.owe(chat_id)
+    await removals.note_fact(row, at, now)
+    await _erase(row)
     return True
+
+
+async def _erase(row: FactRow) -> None:
+    await FactVersion.filter(chat_id=row.chat_id, fact_id=row.id).delete()
+    await FactRow.filter(id=row.id).delete()
+    await traces.owe(row.chat_id)
+
+
+async def erase_again(removal: Exclusion) -> int:
+    """Erase what is here of a fact from before somebody had it erased; how many facts that were.
+
+    Runs inside the caller's transaction.
+    """
+    erased = 0
+    for row in await FactRow.filter(chat_id=removal.chat_id, owner=removal.user_id or ""):
+        if removals.subject_of(row.category, row.name) != removal.subject or removal.ends is None:
+            continue
+        if await removals.told_at(row.chat_id, row) < removal.ends:
+            await _erase(row)
+            erased += 1
+            continue
+        for old in await FactVersion.filter(chat_id=removal.chat_id, fact_id=row.id):
+            if await removals.told_at(row.chat_id, old) < removal.ends:
+                await FactVersion.filter(id=old.id).delete()
+                await traces.owe(removal.chat_id)
+    return erased
 
 
 def _current(chat_id: int) -> QuerySet[FactRow]:

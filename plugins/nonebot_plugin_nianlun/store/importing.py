@@ -218,9 +218,12 @@ class Importer:
 
 
 def _redacted(excluded: exclusions.Known, chat_id: int, line: Line) -> Line:
-    """The line without its words where its speaker may not be recorded."""
+    """The line as it may be stored: without its words where its speaker may not be recorded."""
     message = exclusions.redact(excluded, chat_id, line.message)
-    return line if message is line.message else line._replace(message=message, text="")
+    if message is line.message:
+        return line
+    wordless = message.skipped in exclusions.UNRECORDED
+    return line._replace(message=message, text="" if wordless else line.text)
 
 
 def _forget_oldest(remembered: dict[Any, Any]) -> None:

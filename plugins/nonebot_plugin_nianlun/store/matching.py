@@ -115,6 +115,22 @@ class Matching:
         # A masked message has lost its words: whoever said something then, said that.
         for same in (self._same_speaker, self._same_person, self._one_of_two, self._lost_name):
             self._pair(lambda index: masked.get(second_of(self._lines[index]), ()), same)
+        self._taken_back(near)
+
+    def _taken_back(self, near: Iterable[Near]) -> None:
+        """What the file masks has lost its words there: without an id, it is what nothing else in
+        the file is."""
+        spoken: defaultdict[int, list[Near]] = defaultdict(list)
+        for row in near:
+            if not row.withdrawn and row.key.startswith(f"{row.second}||"):
+                spoken[row.second].append(row)
+
+        def of_that_second(index: int) -> Sequence[Near]:
+            line = self._lines[index]
+            lost = line.withdrawn and line.message.message_id is None and not self._words(index)
+            return spoken.get(second_of(line), ()) if lost else ()
+
+        self._pair(of_that_second, self._same_speaker)
 
     def told_better(self) -> dict[int, str]:
         """Stored messages of which the file tells better who said them: the user id by seq."""

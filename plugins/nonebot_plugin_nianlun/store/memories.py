@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 import json
 from typing import cast
 
@@ -23,6 +24,12 @@ def _texts(raw: str) -> tuple[str, ...]:
 
 def _ids(raw: str) -> tuple[int, ...]:
     return tuple(json.loads(raw))
+
+
+@lru_cache(2048)
+def _sources(raw: str) -> frozenset[str]:
+    """Every look at what is owed reads those of all memories, and hardly any has changed."""
+    return frozenset(json.loads(raw))
 
 
 async def _ranges(chat_id: int, activity_ids: Sequence[int]) -> dict[int, list[tuple[int, int]]]:
@@ -146,6 +153,14 @@ async def versions(chat_id: int, kind: NoteKind, ref: str) -> list[NoteVersion]:
     return await NoteVersion.filter(chat_id=chat_id, kind=kind, ref=ref).order_by("version")
 
 
+async def held(chat_id: int, kind: NoteKind, ref: str) -> list[str]:
+    """What a note said when the memory above last took it in; all that it said before where that
+    is not on record."""
+    earlier = [old for old in await versions(chat_id, kind, ref) if old.text]
+    taken_in = [old for old in earlier if old.merged]
+    return [old.text for old in taken_in[-1:] or earlier]
+
+
 async def noted_until(chat_id: int) -> datetime | None:
     """When the newest message was said that a window covers; None when no window is noted."""
     windows = ActivityRow.filter(chat_id=chat_id, origin="window")
@@ -164,7 +179,7 @@ async def memory_states(chat_id: int) -> list[MemoryState]:
             merged=row["merged"],
             stale=row["stale"],
             edited=is_edited(row["writer"]),
-            sources=frozenset(json.loads(row["sources"])),
+            sources=_sources(row["sources"]),
         )
         for row in rows
     ]

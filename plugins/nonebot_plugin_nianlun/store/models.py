@@ -7,13 +7,22 @@ text with its characters unescaped, written and read by the functions beside thi
 
 from __future__ import annotations
 
+from typing import Any
+
 from tortoise import fields
 from tortoise.fields import NO_ACTION
 from tortoise.indexes import Index
-from tortoise.models import Model
+from tortoise.models import Model, ModelMeta
 
 
-class Chat(Model):
+class Plain(ModelMeta):
+    """Without comments: no start has to parse the source of every table for them."""
+
+    def __new__(cls, name: str, bases: tuple[type, ...], attrs: dict[str, Any]) -> ModelMeta:
+        return super().__new__(cls, name, bases, attrs | {"_no_comments": True})
+
+
+class Chat(Model, metaclass=Plain):
     """One group, private peer or named store, as seen by one bot account."""
 
     id: int = fields.BigIntField(primary_key=True)
@@ -45,7 +54,7 @@ class Chat(Model):
         unique_together = (("self_id", "kind", "peer_id"),)
 
 
-class Speaker(Model):
+class Speaker(Model, metaclass=Plain):
     """A person of a chat, keyed by QQ number."""
 
     id: int = fields.BigIntField(primary_key=True)
@@ -64,7 +73,7 @@ class Speaker(Model):
         unique_together = (("chat", "user_id"),)
 
 
-class SpeakerName(Model):
+class SpeakerName(Model, metaclass=Plain):
     """A name that a person has or had."""
 
     id: int = fields.BigIntField(primary_key=True)
@@ -82,7 +91,7 @@ class SpeakerName(Model):
         indexes = (Index(fields=("chat_id", "name_key")),)
 
 
-class Activity(Model):
+class Activity(Model, metaclass=Plain):
     """A first-person note over a window of messages, or a diary moment without one."""
 
     id: int = fields.BigIntField(primary_key=True)
@@ -114,7 +123,7 @@ class Activity(Model):
         indexes = (Index(fields=("chat_id", "date")),)
 
 
-class Message(Model):
+class Message(Model, metaclass=Plain):
     """One raw line."""
 
     id: int = fields.BigIntField(primary_key=True)
@@ -153,7 +162,7 @@ class Message(Model):
         )
 
 
-class Memory(Model):
+class Memory(Model, metaclass=Plain):
     """The current text of a day, month or year."""
 
     id: int = fields.BigIntField(primary_key=True)
@@ -177,7 +186,7 @@ class Memory(Model):
         unique_together = (("chat", "kind", "period"),)
 
 
-class NoteVersion(Model):
+class NoteVersion(Model, metaclass=Plain):
     """An earlier text of an activity, day, month or year."""
 
     id: int = fields.BigIntField(primary_key=True)
@@ -194,13 +203,15 @@ class NoteVersion(Model):
     written_at = fields.DatetimeField()
     usage = fields.TextField(null=True)
     blanked = fields.BooleanField(db_default=False)
+    merged = fields.BooleanField(db_default=False)
+    """The memory above held it when it was replaced."""
 
     class Meta(Model.Meta):
         table = "nianlun_note_version"
         unique_together = (("chat", "kind", "ref", "version"),)
 
 
-class Fact(Model):
+class Fact(Model, metaclass=Plain):
     """What is true now, or without a name a free note."""
 
     id: int = fields.BigIntField(primary_key=True)
@@ -230,7 +241,7 @@ class Fact(Model):
         )
 
 
-class FactVersion(Model):
+class FactVersion(Model, metaclass=Plain):
     """A text that a fact had before it was updated or removed."""
 
     id: int = fields.BigIntField(primary_key=True)
@@ -246,18 +257,19 @@ class FactVersion(Model):
         indexes = (Index(fields=("chat_id", "fact_id")),)
 
 
-class Exclusion(Model):
+class Exclusion(Model, metaclass=Plain):
     """What may not be recorded, or must be masked when it arrives late or again."""
 
     id: int = fields.BigIntField(primary_key=True)
     chat = fields.ForeignKeyField("nianlun.Chat", on_delete=NO_ACTION, related_name=False)
     chat_id: int
     reason = fields.CharField(max_length=12)
-    """withdrawn, opted_out, paused or forgotten."""
+    """withdrawn, opted_out, paused or forgotten; of what people removed: window, moment or fact."""
     user_id = fields.CharField(max_length=128, null=True)
     message_id = fields.CharField(max_length=128, null=True)
     begins = fields.DatetimeField(null=True)
     ends = fields.DatetimeField(null=True)
+    subject = fields.CharField(max_length=64, null=True)
     created_at = fields.DatetimeField()
 
     class Meta(Model.Meta):
@@ -268,7 +280,7 @@ class Exclusion(Model):
         )
 
 
-class Gap(Model):
+class Gap(Model, metaclass=Plain):
     """A stretch of time in which messages may have been missed."""
 
     id: int = fields.BigIntField(primary_key=True)
@@ -282,7 +294,7 @@ class Gap(Model):
         indexes = (Index(fields=("chat_id", "begins")),)
 
 
-class Lease(Model):
+class Lease(Model, metaclass=Plain):
     """Who does a piece of owed work, and until when others must leave it alone."""
 
     id: int = fields.BigIntField(primary_key=True)
@@ -297,7 +309,7 @@ class Lease(Model):
         unique_together = (("chat", "work"),)
 
 
-class UsageCount(Model):
+class UsageCount(Model, metaclass=Plain):
     """Model calls of a chat, by logical day, purpose and model."""
 
     id: int = fields.BigIntField(primary_key=True)
@@ -317,7 +329,7 @@ class UsageCount(Model):
         unique_together = (("chat", "date", "purpose", "model"),)
 
 
-class ChatLink(Model):
+class ChatLink(Model, metaclass=Plain):
     """A superuser's permission for one chat to read another."""
 
     id: int = fields.BigIntField(primary_key=True)
@@ -332,7 +344,7 @@ class ChatLink(Model):
         unique_together = (("chat", "other_id"),)
 
 
-class Vector(Model):
+class Vector(Model, metaclass=Plain):
     """What an embedding model made of a text, kept so that it is asked once."""
 
     id: int = fields.BigIntField(primary_key=True)
@@ -352,7 +364,7 @@ class Vector(Model):
         indexes = (Index(fields=("chat_id", "model", "content_hash")),)
 
 
-class Caption(Model):
+class Caption(Model, metaclass=Plain):
     """What a model saw in a picture, kept so that it is asked once."""
 
     id: int = fields.BigIntField(primary_key=True)
@@ -371,7 +383,7 @@ class Caption(Model):
         indexes = (Index(fields=("chat_id", "seq")),)
 
 
-class Property(Model):
+class Property(Model, metaclass=Plain):
     """Facts about the database itself, such as the version of a derived index."""
 
     id: int = fields.BigIntField(primary_key=True)

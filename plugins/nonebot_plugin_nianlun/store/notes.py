@@ -165,7 +165,7 @@ async def _store_memory(chat_id: int, task: RollupTask, note: Note, now: datetim
         )
         row = current
     await search.add(chat_id, task.kind, [row.id])
-    for source in task.sources:
+    for source in (*task.sources, *task.told):
         if not await _mark_merged(chat_id, source):
             raise Overtaken
 
@@ -221,6 +221,7 @@ async def keep_version(row: ActivityRow | MemoryRow) -> None:
         written_at=row.written_at,
         usage=row.usage,
         blanked=row.stale and not row.text,
+        merged=row.merged,
     )
 
 
@@ -234,9 +235,14 @@ async def _mark_merged(chat_id: int, source: Activity | Memory) -> int:
 
 
 @transactional
-async def close(chat_id: int, kind: MemoryKind, period: str) -> None:
-    """The period is over and its text already holds every source."""
-    await MemoryRow.filter(chat_id=chat_id, kind=kind, period=period).update(closed=True)
+async def hold(chat_id: int, task: RollupTask) -> None:
+    """The target's text already holds every source as it is now, and is complete if the period is
+    over."""
+    target = MemoryRow.filter(chat_id=chat_id, kind=task.kind, period=task.period)
+    if task.closes:
+        await target.update(closed=True)
+    for source in task.told:
+        await _mark_merged(chat_id, source)
 
 
 @transactional
