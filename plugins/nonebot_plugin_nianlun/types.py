@@ -34,8 +34,14 @@ KEY_MESSAGE_LIMITS: dict[NoteKind, int] = {"activity": 3, "day": 10, "month": 30
 """Most key messages that each kind may cite."""
 
 
+COMMAND_LINE = "cli"
+"""The writer of a text that was edited in a vault and imported on the command line, where nobody
+has a QQ number."""
+
+
 def is_edited(writer: str) -> bool:
-    """Whether the writer of a note is a person: then it is the QQ number of the one."""
+    """Whether the writer of a note is a person: then it is the QQ number of the one, or
+    `COMMAND_LINE`."""
     return writer not in ("model", "offline")
 
 
@@ -228,6 +234,8 @@ class RollupTask:
     rebuild: bool
     closes: bool
     """The period is over and this write completes it."""
+    told: tuple[Activity | Memory, ...] = ()
+    """Sources that changed and say nothing that the target, which a person wrote, does not hold."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,19 @@ from plugins.nonebot_plugin_nianlun.capture.readable import readable
 from plugins.nonebot_plugin_nianlun.imports.places import target
 from plugins.nonebot_plugin_nianlun.imports.report import ImportReport
 from plugins.nonebot_plugin_nianlun.imports.run import ImportOptions, import_file
-from plugins.nonebot_plugin_nianlun.store import chats, facts, forgetting, invariants, recording
+from plugins.nonebot_plugin_nianlun.store import (
+    chats,
+    exclusions,
+    facts,
+    forgetting,
+    invariants,
+    recording,
+)
 from plugins.nonebot_plugin_nianlun.store.export import lines
 from plugins.nonebot_plugin_nianlun.store.models import (
     Activity,
     Chat,
+    Exclusion,
     Fact,
     Gap,
     Memory,
@@ -589,3 +597,33 @@ async def test_a_note_that_was_written_anew_comes_back_as_it_is(
     assert chat_id is not None
     found = await invariants.check(database_file, chat_id, nianlun.calendar, NOW)
     assert found.findings == ()
+
+
+@pytest.mark.parametrize(
+    "here", [(), ((0, None),), ((0, 0), (0, None)), ((0, 0), (0, 0))], ids=repr
+)
+async def test_who_went_came_and_went_again_within_a_second_is_away(
+    tmp_path: Path, here: tuple[tuple[int, int | None], ...]
+) -> None:
+    await talk(days=0)
+    rows = await exported()
+    stamp = of(rows, "message")[-1]["time"]
+    spans = [{"from": stamp, "to": ends} for ends in (stamp, None)]
+    about = {"type": "exclusion", "reason": "opted_out", "user_id": "20001", "message_id": None}
+    rows += [{**about, **span, "noted_at": stamp} for span in spans]
+    file = write(tmp_path / "away.jsonl", rows)
+    if here:
+        await talk(days=0, chat=OTHER)
+    at = datetime.fromisoformat(stamp)
+    for _, ends in here:
+        chat_id = await chats.find(OTHER)
+        assert chat_id is not None
+        await exclusions.opt_out(chat_id, "20001", at, NOW)
+        if ends is not None:
+            await exclusions.opt_in(chat_id, "20001", at)
+    for _ in range(2):
+        await bring(file, OTHER)
+        chat_id = (await Chat.get(peer_id=OTHER.peer_id)).id
+        # Who came back here after the file was written is back.
+        assert await exclusions.opted_out(chat_id, "20001") is (here != ((0, 0), (0, 0)))
+        assert await Exclusion.filter(ends=None).count() <= 1

@@ -6,10 +6,13 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+import errno
 from itertools import count, zip_longest
 import json
+import os
 from pathlib import Path
 import shutil
+import time
 from typing import Any
 from zipfile import ZipFile
 
@@ -37,6 +40,7 @@ from plugins.nonebot_plugin_nianlun.store import (
     facts,
     forgetting,
     gaps,
+    leftovers,
     notes,
     recording,
     usage,
@@ -230,6 +234,8 @@ class Builder:
         chat = await Chat.get(id=await self._chat_id())
         seq = event.pick % chat.last_seq + 1
         said = Message.filter(chat_id=chat.id, seq__gte=seq, withdrawn_at=None).order_by("seq")
+        # A turn is about what was said in it.
+        said = said.filter(time__gte=self.at - timedelta(days=1))
         stands = tuple([row.seq for row in await said.exclude(skipped="opted_out")])
         moment = diary.Moment(
             f"想起{strip_key_marks(event.text)}",
@@ -428,9 +434,64 @@ async def test_a_folder_leads_nowhere_else(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("database_file")
-async def test_a_folder_that_was_not_finished_is_told(tmp_path: Path) -> None:
+async def test_what_somebody_wrote_into_a_folder_is_never_lost(tmp_path: Path) -> None:
     chat, vault = ChatKey(ACCOUNT, "group", "123"), tmp_path / "vault"
     await Builder(chat).live([])
+
+    async def write() -> None:
+        await write_vault(vault, lines(chat, "Asia/Shanghai", NOW))
+
+    await write()
+    names = ("diary/散步.md", "months/2020-01.md", "wiki/a.md", "years/x.md", "b.md", "wiki/c.txt")
+    for name in names:
+        (vault / name).parent.mkdir(exist_ok=True)
+        (vault / name).write_text(f"---\nchat: 别的\n---\n{name}", "utf-8")
+    page = '\ufeff---\r\nchat: "group:123"\r\n---\r\n旧的'
+    (vault / "wiki" / "stale.md").write_text(page, "utf-8")
+    (vault / "wiki" / "link.md").symlink_to(vault / "b.md")
+    stage, used = (tmp_path / f".vault.nianlun-{name}" for name in ("old", "new"))
+    for folder in (stage, used):
+        folder.mkdir()
+    long_ago = time.time() - 2 * leftovers.UNTOUCHED
+    os.utime(stage, (long_ago, long_ago))
+    await write()
+    assert all((vault / name).read_text("utf-8").endswith(name) for name in names)
+    assert (vault / "wiki" / "link.md").is_symlink()
+    assert not (vault / "wiki" / "stale.md").exists()
+    assert (stage.exists(), used.exists()) == (False, True)
+    await nianlun.jobs.tidy([chat])
+    (day,) = {row["date"] for row in await exported(chat) if row["type"] == "activity"}
+    own = vault / "diary" / f"{day}.md"
+    own.write_text("我自己的日记", "utf-8")
+    before = read_files(vault)
+    with pytest.raises(NianlunError, match="不是年轮写的"):
+        await write()
+    assert read_files(vault) == before
+    own.rename(vault / "diary" / "mine.md")
+    await write()
+    assert own.exists()
+
+
+@pytest.mark.usefixtures("database_file")
+async def test_a_folder_that_was_not_finished_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chat, vault = ChatKey(ACCOUNT, "group", "123"), tmp_path / "vault"
+    await Builder(chat).live([])
+
+    replace = Path.replace
+
+    def full(source: Path, place: Path) -> None:
+        if place.name == "history.jsonl":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        replace(source, place)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", full)
+        with pytest.raises(NianlunError, match="No space left"):
+            await write_vault(vault, lines(chat, "Asia/Shanghai", NOW))
+    with pytest.raises(ImportFileError, match="没有导出完"):
+        await bring(vault)
     await write_vault(vault, lines(chat, "Asia/Shanghai", NOW))
     (vault / "nianlun.jsonl").rename(vault / "nianlun.jsonl.part")
     with pytest.raises(ImportFileError, match="没有导出完"):

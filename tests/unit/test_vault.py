@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 import unicodedata
 
 from hypothesis import given
@@ -13,6 +14,7 @@ from plugins.nonebot_plugin_nianlun.memory.vault import (
     Block,
     Complaint,
     block,
+    digest,
     escape,
     file_name,
     front_matter,
@@ -167,10 +169,11 @@ def test_the_shapes_of_the_files() -> None:
     assert made["diary/2026-11-29.md"] == (
         '---\nchat: "group:123"\ndate: "2026-11-29"\nmonth: "[[months/2026-11]]"\n---\n'
         "\n# 2026-11-29（周日）\n\n爬山\n\n"
-        '<!-- nianlun: {"type":"day","date":"2026-11-29","sources":[3]} -->\n'
+        '<!-- nianlun: {"type":"day","date":"2026-11-29","sources":[3],'
+        f'"digest":"{digest("爬山")}"}} -->\n'
         "\n## 14:30\n\n\\## 23:59\n是他写的\n\n"
         '<!-- nianlun: {"type":"activity","id":3,"date":"2026-11-29",'
-        '"time":"2026-11-29T06:30:00Z"} -->\n'
+        f'"time":"2026-11-29T06:30:00Z","digest":"{digest(str(MOMENT["text"]))}"}} -->\n'
     )
     assert 'days:\n  - "[[diary/2026-11-29]]"\n' in made["months/2026-11.md"]
     assert "\n## coffee\n\n不喝\n" in made["wiki/preferences.md"]
@@ -202,3 +205,87 @@ def test_a_tag_and_a_blank_behind_the_fence_are_not_structure() -> None:
         '--- \ndate: x\n---\t\n\n## 09:00\n\n早上\n#旅行 去了海边\n\n<!-- nianlun: {"id":1} -->\n'
     )
     assert list(read(page)) == [Block(5, "早上\n#旅行 去了海边", {"id": 1})]
+
+
+def page(*rows: dict[str, Any]) -> dict[str, str]:
+    return files([HEADER, *rows])
+
+
+def edited(made: dict[str, str], name: str, old: str, new: str) -> tuple[list[Any], list[Any]]:
+    assert made[name].count(old) == 1
+    placed, complaints = rows_of((made | {name: made[name].replace(old, new)}).items())
+    return [one.row for one in placed], complaints
+
+
+DIARY = "diary/2026-11-29.md"
+
+
+@pytest.mark.parametrize("typed", ["## 午后", "# 午后", "###### 午后", "## 14:30", "## "])
+@pytest.mark.parametrize("where", ["{0}\n\n{1}", "{1}\n{0}", "{1}\n\n{0}\n{0}\n\n{1}"])
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+def test_a_heading_that_somebody_types_is_text(typed: str, where: str, ends: str) -> None:
+    new = where.format(typed, "说了很多")
+    moment = MOMENT | {"text": "原来的话"}
+    other = MOMENT | {"id": 4, "text": "后面的", "time": "2026-11-29T07:00:00Z"}
+    made = page(moment, other, DAY, FACT)
+    made = {name: text.replace("\n", ends) for name, text in made.items()}
+    for name, old, row in (
+        (DIARY, "原来的话", moment),
+        (DIARY, "爬山", DAY),
+        ("wiki/preferences.md", "不喝", FACT),
+    ):
+        rows, complaints = edited(made, name, old, new.replace("\n", ends))
+        assert complaints == []
+        if row is DAY and typed == "## 14:30" and where.endswith("{1}"):
+            continue  # it may be the moment's heading as well
+        found = next(one for one in rows if one["type"] == row["type"] and "exported" in one)
+        assert found["text"] == new
+        assert found["exported"] == digest(row["text"])
+        assert [one.get("exported") for one in rows].count(None) == len(rows) - 1
+
+
+def test_what_is_written_between_our_texts_is_told() -> None:
+    made = page(MOMENT | {"text": "原来的话"}, DAY)
+    mine = "## 我的想法\n\n不给机器人看\n\n## 14:30\n"
+    rows, complaints = edited(made, DIARY, "## 14:30\n", mine)
+    assert [one.get("exported") for one in rows] == [None] * 3
+    ((name, complaint),) = complaints
+    assert name == DIARY
+    assert made[DIARY].split("\n")[complaint.line - 1] == "## 14:30"
+    rows, complaints = edited(made, DIARY, "## 14:30\n", "随手写的\n\n## 下午\n")
+    assert [row["text"] for row in rows[1:]] == ["原来的话", "爬山"]
+    assert len(complaints) == 1
+    rows, complaints = edited(made, DIARY, "## 14:30\n", "")
+    assert [row["text"].strip() for row in rows[1:]] == ["原来的话", "爬山"]
+    assert complaints == []
+
+
+def test_who_owns_a_fact_is_no_part_of_it() -> None:
+    rows, complaints = edited(page(FACT), "wiki/preferences.md", "## coffee", "## 咖啡")
+    assert (rows, complaints) == ([HEADER, FACT], [])
+
+
+@given(st.lists(st.sampled_from(["## a", "# b", "话", "", "## 14:30", "\\## c"]), max_size=6))
+def test_no_line_of_a_page_is_lost(typed: list[str]) -> None:
+    """Whatever is typed in the text, it is in it, or it is told."""
+    made = page(MOMENT | {"text": "原来的话"})
+    rows, complaints = edited(made, DIARY, "原来的话", "\n".join(["开头", *typed, "结尾"]))
+    assert complaints == []
+    assert rows[-1]["text"] == "\n".join(["开头", *map(unescape, typed), "结尾"])
+
+
+@pytest.mark.parametrize("depth", [100, 400, 900, 1100, 5000])
+def test_brackets_without_end_are_told(depth: int) -> None:
+    deep = "[" * depth + "]" * depth
+    made = page(MOMENT, FACT)
+    for name, old, new in (
+        (DIARY, '"id":3', f'"id":{deep}'),
+        (DIARY, '"2026-11-29T06:30:00Z"', deep),
+        ("wiki/preferences.md", '"owner":"20002"', f'"owner":{deep}'),
+        ("wiki/preferences.md", '"preferences","name":"coffee"', f'{deep},"name":{deep}'),
+        ("nianlun.jsonl", '"Asia/Shanghai"', deep),
+        ("history.jsonl", '"of": 3', f'"of": {deep}'),
+    ):
+        rows, complaints = edited(made, name, old, new)
+        assert rows
+        assert len(complaints) <= 2

@@ -42,8 +42,10 @@ class Intake:
         key: ChatKey,
         mine: Me,
         report: ImportReport,
+        editor: str,
     ) -> None:
         self._nianlun = nianlun
+        self._editor = editor
         self._surveyed = surveyed
         self._key = key
         self._speakers = Speakers(key, surveyed.found, mine)
@@ -86,6 +88,7 @@ class Intake:
         await pauses.settle(importer.chat_id, self._nianlun.clock.now())
         await self._nianlun.jobs.let_go(importer.chat_id)
         self._told.notes = restorer.new
+        self._told.edited = restorer.edited
         self._told.pending = await health.pending(importer.chat_id)
 
     def _is_full(self, line: Line) -> bool:
@@ -123,7 +126,8 @@ class Intake:
         ids = await chats.ensure([self._key], now)
         importer = Importer(ids[self._key], readable, self._nianlun.character)
         exported_at = _moment(header.get("exported_at"), now)
-        return importer, Restorer(importer, Calendar(zone, ours.day_starts_at), exported_at)
+        calendar = Calendar(zone, ours.day_starts_at)
+        return importer, Restorer(importer, calendar, exported_at, self._editor, now)
 
     def _settings(self) -> ChatSettings:
         found = self._surveyed.settings

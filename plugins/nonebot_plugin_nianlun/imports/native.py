@@ -48,7 +48,8 @@ class Native:
             data = _object(first)
         except _Odd:
             return False
-        return str(data.get("type")) in _FIRST_LINES
+        kind = data.get("type")
+        return isinstance(kind, str) and kind in _FIRST_LINES
 
     def read(self, file: BinaryIO, zone: ZoneInfo) -> Iterator[Found]:
         last: int | None = None

@@ -7,6 +7,7 @@ import json
 from typing import cast, get_args
 
 from ..capture.cleaning import NAME_LIMIT, clean_name
+from ..memory.edits import typed_key_marks
 from ..memory.event_dates import event_date
 from ..memory.secrets import mask_secrets
 from ..store.records import (
@@ -32,7 +33,10 @@ USAGE_COUNTS = ("calls", "failures", "prompt_tokens", "cached_tokens", "completi
 _LOWER: dict[NoteKind, MemoryKind] = {"month": "day", "year": "month"}
 _CATEGORY, _FACT_NAME, _PURPOSE, _MODEL = 80, 128, 16, 128
 """Widths of the columns."""
-_EXCLUSIONS = frozenset({"withdrawn", "opted_out", "paused", "forgotten"})
+_EXCLUSIONS = frozenset(
+    {"withdrawn", "opted_out", "paused", "forgotten", "window", "moment", "fact"}
+)
+_SUBJECT = 64
 
 
 def record(kind: str, line: Line) -> Record:
@@ -60,8 +64,10 @@ def settings(line: Line) -> ChatSettings:
 
 
 def _written(line: Line) -> str:
-    """The text of a note or a fact. Other hands may have put secrets into the file."""
-    return mask_secrets(values.text(line, "text"))
+    """The text of a note or a fact. Other hands may have put secrets into the file, and
+    references as they type them."""
+    text = mask_secrets(values.text(line, "text"))
+    return text if line.get("exported") is None else typed_key_marks(text)
 
 
 def shown_name(name: str, user_id: str) -> str:
@@ -101,7 +107,8 @@ def _noted(line: Line) -> Noted:
         state = NoteState(
             values.flag(line, "merged"), values.flag(line, "stale"), usage=_usage(line)
         )
-    return Noted(activity, _versions(line, "activity", activity.version), state)
+    versions = _versions(line, "activity", activity.version)
+    return Noted(activity, versions, state, values.optional(line, "exported"))
 
 
 def _activity(line: Line) -> Activity:
@@ -182,7 +189,8 @@ def _remembered(kind: MemoryKind) -> Callable[[Line], Remembered]:
         if "stale" in line:
             flags = (values.flag(line, key) for key in ("merged", "stale", "closed"))
             state = NoteState(*flags, usage=_usage(line))
-        return Remembered(memory, _versions(line, kind, memory.version), state)
+        versions = _versions(line, kind, memory.version)
+        return Remembered(memory, versions, state, values.optional(line, "exported"))
 
     return read
 
@@ -235,6 +243,7 @@ def _fact(line: Line) -> KnownFact:
         event_date=_event_date(line),
         done_at=values.optional_moment(line, "done_at"),
         created_at=values.optional_moment(line, "created_at"),
+        exported=values.optional(line, "exported"),
     )
 
 
@@ -268,6 +277,9 @@ def _exclusion(line: Line) -> ExcludedSpan:
         begins=values.optional_moment(line, "from"),
         ends=values.optional_moment(line, "to"),
         noted_at=values.moment(line.get("noted_at"), "noted_at"),
+        subject=None
+        if line.get("subject") is None
+        else values.short(values.text(line, "subject"), "subject", _SUBJECT),
     )
 
 

@@ -39,6 +39,8 @@ class ChatReport:
     """Who speak, the bot among them."""
     notes: int = 0
     """Activities, days, months, years and facts that are new here."""
+    edited: int = 0
+    """Texts of our own vault that somebody had changed, and that are so here now."""
     pending: int = 0
     """Messages of the chat that no note covers yet."""
     nameless: bool = False
@@ -105,6 +107,8 @@ def _chat(chat: ChatReport, calendar: Calendar) -> Iterator[str]:
         parts.append(f"没有内容 {chat.empty} 条")
     if chat.notes:
         parts.append(f"带来记忆 {chat.notes} 篇")
+    if chat.edited:
+        parts.append(f"照改 {chat.edited} 篇")
     yield f"  {'，'.join(parts)}"
     if chat.mine:
         yield f"  其中 {chat.mine} 条是机器人自己（{chat.chat.self_id}）说的"

@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 from ..errors import ImportFileError
 from ..lifecycle import Nianlun
 from ..store import chats
-from ..types import ChatKey
+from ..types import COMMAND_LINE, ChatKey
 from .formats import AUTO, file_in
 from .formats import choose as choose_reader
 from .found import Found, FoundChat, FoundMessage, Reader, Unreadable
@@ -53,6 +53,8 @@ class ImportOptions:
     format: str = AUTO
     zone: ZoneInfo | None = None
     """For formats that write local time; None: the bot's own."""
+    editor: str = COMMAND_LINE
+    """Whose the texts become that were changed in a vault: a QQ number."""
 
 
 def _nothing(progress: Progress) -> None:
@@ -137,7 +139,7 @@ class _Run:
             if isinstance(found, FoundChat):
                 if intake is not None:
                     await intake.finish()
-                intake = Intake(self._nianlun, *next(places), mine, report)
+                intake = Intake(self._nianlun, *next(places), mine, report, self._options.editor)
             elif isinstance(found, Unreadable):
                 report.add_unreadable(found)
             elif intake is not None:

@@ -26,6 +26,8 @@ class SurveyedChat:
     header: dict[str, Any] = field(default_factory=dict)
     """The first line of our own format; empty where the file is of another."""
     settings: FoundRecord | None = None
+    edited: int = 0
+    """Texts of our own vault that somebody changed after it was exported."""
 
     @property
     def name(self) -> str | None:
@@ -65,6 +67,7 @@ class Survey:
                 chat.header = found.data
             elif found.kind == "settings":
                 chat.settings = found
+            chat.edited += found.data.get("exported") is not None
 
     def _chat(self, line: int) -> SurveyedChat:
         if not self.chats:

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_right
+import codecs
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 import heapq
 import json
+from lzma import LZMAError
+import os
 from pathlib import Path
 import shutil
 import tempfile
 from typing import BinaryIO, NamedTuple, Protocol, cast
-from zipfile import BadZipFile, ZipFile, is_zipfile
+from zipfile import BadZipFile, ZipFile, ZipInfo, is_zipfile
+import zlib
 
 from ..errors import ImportFileError
 from ..lifecycle import Nianlun
 from ..memory.vault import Complaint
-from ..memory.vault_pages import MARK, OURS, Placed, rows_of
+from ..memory.vault_pages import FOLDERS, MARK, OURS, Placed, rows_of
 from ..types import ChatKey
 from .found import Unreadable
 from .native import LINE_LIMIT
@@ -34,14 +38,26 @@ LARGEST_PAGES = 1 << 28
 LARGEST_ZIP = 1 << 32
 """Bytes of all that a zip file may unpack to."""
 _MOST_FILES = 200_000
+_MOST_MESSAGE_FILES = 2_000
+"""One a month: they are open together."""
+_MOST_TIMES = 100
+"""So many times its own size a zip file of ours unpacks to at most."""
+_ALWAYS_FITS = 1 << 26
+"""Bytes that any may unpack to."""
+_ZIP = b"PK\x03\x04"
+_BROKEN_ZIP = (BadZipFile, NotImplementedError, EOFError, RuntimeError, zlib.error, LZMAError)
+"""What reading a zip file that is no whole one ends in; RuntimeError where it wants a password."""
 _BEFORE_MESSAGES = frozenset({"header", "settings", "speaker"})
+_ELSEWHERE = Complaint(1, "不在原来的位置，没有读入")
 _TORN = "这个文件夹没有导出完（{}），请重新导出一次"
 
 
 class _Files(Protocol):
     """The files of a vault, wherever they are."""
 
-    def names(self) -> list[str]: ...
+    def names(self) -> list[str]:
+        """What it holds, also in places where none of ours is; a folder there ends in `/`."""
+        ...
 
     def size(self, name: str) -> int: ...
 
@@ -53,12 +69,18 @@ class _Folder:
         self._root = root
 
     def names(self) -> list[str]:
-        found: list[str] = []
-        for path in self._root.rglob("*"):
-            name = path.relative_to(self._root).as_posix()
-            linked = path.is_symlink() or path.parent.is_symlink()
-            if OURS.fullmatch(name) and not linked and path.is_file():
-                found.append(name)
+        # Not deeper: what else is in the folder may be large, or nested without end.
+        with os.scandir(self._root) as entries:
+            top = [one for one in entries if not one.is_symlink()]
+        found = [one.name for one in top if one.is_file(follow_symlinks=False)]
+        for folder in (one for one in top if one.is_dir(follow_symlinks=False)):
+            if folder.name in FOLDERS:
+                with os.scandir(folder.path) as entries:
+                    found += [
+                        f"{folder.name}/{one.name}{'/' if one.is_dir() else ''}"
+                        for one in entries
+                        if not one.is_symlink()
+                    ]
         return found
 
     def size(self, name: str) -> int:
@@ -71,40 +93,62 @@ class _Folder:
 class _Zip:
     """Also one whose files are all in one folder, as they are when a folder is packed."""
 
-    def __init__(self, archive: ZipFile) -> None:
+    def __init__(self, archive: ZipFile, size: int) -> None:
+        """`size` is that of the archive, in bytes."""
         self._archive = archive
         infos = archive.infolist()
-        if len(infos) > _MOST_FILES or sum(info.file_size for info in infos) > LARGEST_ZIP:
+        whole = sum(info.file_size for info in infos)
+        fits = min(LARGEST_ZIP, max(_ALWAYS_FITS, size * _MOST_TIMES))
+        if len(infos) > _MOST_FILES or whole > fits:
             raise ImportFileError("压缩包里的东西太多，请先解压，再导入那个文件夹")
-        marks = [info.filename for info in infos if info.filename.rpartition("/")[2] == MARK]
-        self._prefix = min(marks, key=len, default="").removesuffix(MARK)
-        self._infos = {info.filename: info for info in infos}
+        named = {_shown(info): info for info in infos}
+        marks = [name for name in named if name.rpartition("/")[2] == MARK]
+        prefix = min(marks, key=len, default="").removesuffix(MARK)
+        self._infos = {
+            name.removeprefix(prefix): info
+            for name, info in named.items()
+            if name.startswith(prefix)
+        }
 
     def names(self) -> list[str]:
-        inside = (name.removeprefix(self._prefix) for name in self._infos if self._is_in(name))
-        return [name for name in inside if OURS.fullmatch(name)]
-
-    def _is_in(self, name: str) -> bool:
-        return name.startswith(self._prefix)
+        return [name for name, info in self._infos.items() if not info.is_dir()]
 
     def size(self, name: str) -> int:
-        return self._infos[self._prefix + name].file_size
+        return self._infos[name].file_size
 
     def open(self, name: str) -> BinaryIO:
-        info = self._infos[self._prefix + name]
+        info = self._infos[name]
         if info.flag_bits & 1:
             raise ImportFileError("压缩包有密码，请先解压，再导入那个文件夹")
         return cast("BinaryIO", self._archive.open(info))
 
 
+def _shown(info: ZipInfo) -> str:
+    """A name with `/` between its parts, also of tools that write `\\` there. Where a name is in
+    an old encoding, that sign is half of a character in it."""
+    folder, slash, name = info.filename.rpartition("/")
+    if not slash:
+        return name.replace("\\", "/")
+    name = name.replace("\\", "_")
+    return f"{folder}/{name}"
+
+
 def is_vault(path: Path) -> bool:
-    """Whether it is a folder or a zip file with a vault in it, also one that is torn."""
+    """Whether it is a folder or a zip file with a vault in it, also one that is torn.
+
+    Raises ImportFileError for a zip file that ends too early.
+    """
     if path.is_dir():
         return (path / MARK).is_file() or (path / f"{MARK}.part").is_file()
-    if not path.is_file() or not is_zipfile(path):
+    if not path.is_file():
         return False
-    with suppress(BadZipFile, OSError), ZipFile(path) as archive:
-        return any(name.rpartition("/")[2] == MARK for name in archive.namelist())
+    if not is_zipfile(path):
+        with suppress(OSError), path.open("rb") as file:
+            if file.read(len(_ZIP)) == _ZIP:
+                raise ImportFileError(f"读不了 {path}：压缩包不完整，请重新下载或重新打包")
+        return False
+    with suppress(OSError, *_BROKEN_ZIP), ZipFile(path) as archive:
+        return any(_shown(info).rpartition("/")[2] == MARK for info in archive.infolist())
     return False
 
 
@@ -191,8 +235,8 @@ def _as_json_lines(path: Path, whole: Path) -> _Origins:
         if path.is_dir():
             return _Writer(_Folder(path), whole).write()
         with ZipFile(path) as archive:
-            return _Writer(_Zip(archive), whole).write()
-    except (BadZipFile, NotImplementedError) as error:
+            return _Writer(_Zip(archive, path.stat().st_size), whole).write()
+    except _BROKEN_ZIP as error:
         raise ImportFileError(f"读不了 {path}：压缩包坏了，或者用了不认识的压缩方式") from error
     except OSError as error:
         raise ImportFileError(f"读不了 {path}：{error.strerror or error}") from error
@@ -206,10 +250,18 @@ class _Writer:
         self._number = 0
 
     def write(self) -> _Origins:
-        names = sorted(self._files.names())
+        # The mark first, and a page before copies of it that were made under longer names.
+        names = sorted(self._files.names(), key=lambda name: (name != MARK, len(name), name))
+        self._origins.complain(
+            [(name, _ELSEWHERE) for name in names if not OURS.fullmatch(name) and _is_page(name)]
+        )
+        names = [name for name in names if OURS.fullmatch(name)]
         if MARK not in names:
             raise ImportFileError(_TORN.format(f"没有 {MARK}"))
+        sources = [name for name in names if name.startswith("messages/")]
         pages = [name for name in names if not name.startswith("messages/")]
+        if len(sources) > _MOST_MESSAGE_FILES:
+            raise ImportFileError("messages 里的文件太多，不像是年轮导出的")
         if sum(map(self._files.size, pages)) > LARGEST_PAGES:
             raise ImportFileError("除了消息，文件夹里的东西太多，读不下")
         rows, complaints = rows_of((name, self._page(name)) for name in pages)
@@ -218,7 +270,6 @@ class _Writer:
         with ExitStack() as stack, self._whole.open("w", encoding="utf-8", newline="\n") as out:
             for placed in before:
                 self._put(out.write, placed)
-            sources = [name for name in names if name.startswith("messages/")]
             streams = [
                 self._messages(name, stack.enter_context(self._files.open(name)))
                 for name in sources
@@ -234,12 +285,18 @@ class _Writer:
         if self._files.size(name) > LARGEST_PAGE:
             raise ImportFileError(f"{name} 太大了")
         with self._files.open(name) as file:
-            return file.read(LARGEST_PAGE).decode("utf-8", "replace")
+            return _text(file.read(LARGEST_PAGE), name)
 
     def _put(self, write: Callable[[str], object], placed: Placed) -> None:
-        self._add(placed.file, placed.line, follows=False)
-        # In ASCII: what is no text comes to the one place that cleans it.
-        write(f"{json.dumps(placed.row)}\n")
+        try:
+            # In ASCII: what is no text comes to the one place that cleans it.
+            line = json.dumps(placed.row)
+        except RecursionError:
+            complaint = Complaint(placed.line, "括号套得太深，没有读入")
+            self._origins.complain([(placed.file, complaint)])
+        else:
+            self._add(placed.file, placed.line, follows=False)
+            write(f"{line}\n")
 
     def _add(self, file: str, line: int, *, follows: bool) -> None:
         self._number += 1
@@ -250,10 +307,27 @@ class _Writer:
         number, last = 0, 0
         while raw := file.readline(LINE_LIMIT):
             number += 1
-            text = raw.decode("utf-8", "replace").strip("\ufeff \t\r\n")
+            text = _text(raw, name).strip(" \t\r\n")
             if text:
                 last = max(last, _seq(text) or last)
                 yield last, name, number, text
+
+
+def _is_page(name: str) -> bool:
+    """Whether it stands, in another place than ours, where somebody may take it for a page."""
+    folder, _, rest = name.partition("/")
+    hidden = rest.rstrip("/").rpartition("/")[2].startswith(".")
+    return folder in FOLDERS and not hidden and name.lower().endswith((".md", "/"))
+
+
+def _text(raw: bytes, name: str) -> str:
+    """The text without a mark of its byte order. A guess at another encoding would make an edit of
+    every text in it."""
+    encoding = "utf-16" if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8"
+    try:
+        return raw.decode(encoding).removeprefix("\ufeff")
+    except UnicodeDecodeError:
+        raise ImportFileError(f"{name} 不是 UTF-8 编码的文字，请另存成 UTF-8 再导入") from None
 
 
 def _seq(text: str) -> int | None:

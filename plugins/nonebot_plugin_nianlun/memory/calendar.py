@@ -90,3 +90,11 @@ def titled(period: str) -> str:
     """`2026-11-29（周日）`; a month or a year as it is."""
     is_day = len(period) == len("2026-11-29")
     return f"{period}（{weekday(date.fromisoformat(period))}）" if is_day else period
+
+
+def day_after(period: str) -> date:
+    """The first day after a day, month or year."""
+    year, month, day = (int(part) for part in f"{period}-00-00".split("-")[:3])
+    if day:
+        return date(year, month, day) + timedelta(days=1)
+    return date(year + month // 12, month % 12 + 1, 1) if month else date(year + 1, 1, 1)

@@ -12,8 +12,10 @@ what the text does not tell:
 <!-- nianlun: {"type":"activity","id":3} -->
 ```
 
-The text is what counts when a file was edited; headings are for people alone. What in a text
-would be structure is marked in ways that Markdown shows as the text itself:
+The text is what counts when a file was edited; headings are for people alone. A text begins below
+the heading that the comment's data make, or, where somebody changed that, below the first one;
+further headings in it are text. What in a text would be structure is marked in ways that Markdown
+shows as the text itself:
 
 * a backslash stands before every `\` and `<`, before a `[` that another follows, a `&` that `#`
   follows, and what makes a heading, list, quotation, rule, table, code or comment of a line;
@@ -22,7 +24,7 @@ would be structure is marked in ways that Markdown shows as the text itself:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 import json
@@ -53,6 +55,8 @@ _RESERVED: Final = frozenset(
     }
 )
 _LONGEST_NAME: Final = 40
+_DIGEST: Final = 16
+_NO_COMMENT: Final = "这里的字不在任何一段里（后面没有 nianlun 的标记），没有读入"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,28 +129,67 @@ def front_matter(values: Mapping[str, object]) -> str:
     return "\n".join([*lines, _FENCE, ""])
 
 
-def read(text: str) -> Iterator[Block | Complaint]:
-    """The blocks of a file in its order, and what in it belongs to none. Never raises."""
+def digest(text: str) -> str:
+    """What tells whether a text is the same as it was: the beginning of its SHA-256, in hex."""
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST]
+
+
+def read(
+    text: str, title_of: Callable[[Mapping[str, Any]], str | None] = lambda _: None
+) -> Iterator[Block | Complaint]:
+    """The blocks of a file in its order, and what in it belongs to none. Never raises.
+
+    `title_of` says which heading goes with the data of a comment; None where it cannot tell.
+    """
     lines = [line.removesuffix("\r") for line in text.removeprefix("\ufeff").split("\n")]
-    number = _after_front_matter(lines)
-    begins: int | None = None
-    for at in range(number, len(lines)):
-        line = lines[at]
-        if _HEADING.match(line):
-            if begins is not None and any(map(str.strip, lines[begins + 1 : at])):
-                yield Complaint(begins + 1, "这一段后面没有 nianlun 的标记，没有读入")
-            begins = at
-        elif comment := _COMMENT.fullmatch(line):
-            data = _object(comment[1])
-            if begins is None or data is None:
-                yield Complaint(at + 1, "nianlun 的标记读不懂，这一段没有读入")
-            else:
-                yield Block(begins + 1, _text(lines[begins + 1 : at]), data)
-            begins = None
-        elif begins is None and line.strip():
-            yield Complaint(at + 1, "这一行不在任何一段里，没有读入")
-    if begins is not None and any(map(str.strip, lines[begins + 1 :])):
-        yield Complaint(begins + 1, "这一段后面没有 nianlun 的标记，没有读入")
+    begins = _after_front_matter(lines)
+    for at in range(begins, len(lines)):
+        comment = _COMMENT.fullmatch(lines[at])
+        if comment is None:
+            continue
+        data = _object(comment[1])
+        if data is None:
+            yield Complaint(at + 1, "nianlun 的标记读不懂，这一段没有读入")
+        else:
+            title = _title(lines, begins, at, title_of(data))
+            yield from _strays(lines, begins, title)
+            yield Block(max(title, 0) + 1, _text(lines[title + 1 : at]), data)
+        begins = at + 1
+    yield from _strays(lines, begins, len(lines))
+
+
+def _title(lines: list[str], begins: int, ends: int, expected: str | None) -> int:
+    """Where among these lines the heading of a block is; the line before them if it has none."""
+    headings = [at for at in range(begins, ends) if _HEADING.match(lines[at])]
+    for at in headings:
+        if lines[at].rstrip() == expected:
+            return at
+    if not headings:
+        return begins - 1
+    # Above the first of several blocks is a heading for all of them.
+    above = lines[headings[0]].startswith("# ") and (expected or "").startswith("## ")
+    if (
+        above
+        and len(headings) > 1
+        and not any(map(str.strip, lines[headings[0] + 1 : headings[1]]))
+    ):
+        return headings[1]
+    return headings[0]
+
+
+def _strays(lines: list[str], begins: int, ends: int) -> Iterator[Complaint]:
+    """What stands between blocks, each part once; a first heading alone is one of ours."""
+    heading: int | None = None
+    told = False
+    for at in range(begins, ends):
+        if _HEADING.match(lines[at]):
+            heading, told = at, False
+            if not lines[at].startswith("# "):
+                told = True
+                yield Complaint(at + 1, _NO_COMMENT)
+        elif lines[at].strip() and not told:
+            told = True
+            yield Complaint((at if heading is None else heading) + 1, _NO_COMMENT)
 
 
 def _after_front_matter(lines: list[str]) -> int:

@@ -9,7 +9,8 @@ months/2026-11.md        years/2026.md
 wiki/preferences.md      facts `## name`, and notes `## YYYY-MM-DD HH:MM:SS | category`
 ```
 
-The values are the lines of an export, one object each; a text leaves them for its file.
+The values are the lines of an export, one object each; a text leaves them for its file, and leaves
+its digest: a line whose text is another when it is read has that as its `exported`.
 """
 
 from __future__ import annotations
@@ -22,20 +23,22 @@ from typing import Any, Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 from .calendar import titled
-from .vault import Complaint, block, file_name, front_matter, heading, read
+from .vault import Complaint, block, digest, file_name, front_matter, heading, read
 
 Row = dict[str, Any]
 
 MARK: Final = "nianlun.jsonl"
 """By this file a vault is known."""
 HISTORY: Final = "history.jsonl"
+FOLDERS: Final = frozenset({"messages", "diary", "months", "years", "wiki"})
 OURS: Final = re.compile(
     r"(?:nianlun|history)\.jsonl|messages/[0-9-]{1,10}\.jsonl"
-    r"|(?:diary|months|years|wiki)/[^/\\]+\.md"
+    r"|(?:diary|months|years|wiki)/[^/\\.][^/\\]*\.md"
 )
 """The files that are read and replaced; whatever else is in the folder is somebody's own."""
 _FOLDERS: Final = {"day": "diary", "month": "months", "year": "years"}
 _PAGES: Final = ("activity", *_FOLDERS, "fact")
+_ANY_ZONE: Final = ZoneInfo("UTC")
 _ORDER: Final = (
     *("header", "settings", "speaker", "message", "activity", "skipped", "gap"),
     *("day", "month", "year", "fact", "usage", "exclusion"),
@@ -90,7 +93,8 @@ def _ref(row: Mapping[str, Any]) -> Any:
 
 def _data(row: Row) -> Row:
     """What the text of a line does not tell."""
-    return {key: value for key, value in row.items() if key not in ("text", "versions")}
+    data = {key: value for key, value in row.items() if key not in ("text", "versions")}
+    return data | {"digest": digest(row["text"])}
 
 
 def _front(chat: str, row: Row, there: set[tuple[str, str]]) -> str:
@@ -105,7 +109,14 @@ def _front(chat: str, row: Row, there: set[tuple[str, str]]) -> str:
 
 
 def _memory(row: Row) -> str:
-    return f"\n{block(heading(titled(row['date']), 1), row['text'], _data(row), {})}"
+    return f"\n{block(_title(row), row['text'], _data(row), {})}"
+
+
+def _title(row: Mapping[str, Any], zone: ZoneInfo = _ANY_ZONE) -> str:
+    """The heading of a text; the zone is that of the chat, and counts for activities alone."""
+    if row["type"] == "activity":
+        return f"## {_moment(row['time']).astimezone(zone):%H:%M}"
+    return _fact_heading(row) if row["type"] == "fact" else heading(titled(row["date"]), 1)
 
 
 def _day(
@@ -116,8 +127,7 @@ def _day(
     parts.append(f"\n{heading(titled(day), 1)}\n" if memory is None else _memory(memory))
     moments = (row for row in rows if row["type"] == "activity")
     for row in sorted(moments, key=lambda row: (_moment(row["time"]), row["id"])):
-        clock = _moment(row["time"]).astimezone(zone)
-        parts.append(f"\n{block(f'## {clock:%H:%M}', row['text'], _data(row), {})}")
+        parts.append(f"\n{block(_title(row, zone), row['text'], _data(row), {})}")
     return "".join(parts)
 
 
@@ -142,7 +152,7 @@ def _wiki(chat: str, facts: Sequence[Row], rows: Sequence[Row]) -> dict[str, str
         if owner_of.get(path) != owner:
             owner_of[path] = owner
             found[path] += f"\n{heading(_owner(owner, names), 1)}\n"
-        found[path] += f"\n{block(_fact_heading(row), row['text'], _data(row), pages)}"
+        found[path] += f"\n{block(_title(row), row['text'], _data(row), pages)}"
     return found
 
 
@@ -151,7 +161,7 @@ def _owner(owner: str, names: Mapping[str, str]) -> str:
     return (name if name == owner else f"{name}（{owner}）") or "这里"
 
 
-def _fact_heading(row: Row) -> str:
+def _fact_heading(row: Mapping[str, Any]) -> str:
     if row["name"] is not None:
         return heading(row["name"], 2)
     written = f"{_moment(row['written_at']):%Y-%m-%d %H:%M:%S}"
@@ -161,8 +171,10 @@ def _fact_heading(row: Row) -> str:
 def rows_of(texts: Iterable[tuple[str, str]]) -> tuple[list[Placed], list[tuple[str, Complaint]]]:
     """The lines of an export from the files of a vault but those of messages, in their order.
 
-    Takes path and content of each file. Returns also, by file, what could not be read.
+    Takes path and content of each file, the mark first: it tells the time zone. Returns also, by
+    file, what could not be read.
     """
+    zone = _ANY_ZONE
     found: list[Placed] = []
     complaints: list[tuple[str, Complaint]] = []
     earlier: dict[tuple[Any, Any], list[Row]] = {}
@@ -170,18 +182,36 @@ def rows_of(texts: Iterable[tuple[str, str]]) -> tuple[list[Placed], list[tuple[
         if path == HISTORY:
             for placed in _json_lines(path, text, complaints):
                 row = placed.row
-                key = (row.pop("type", None), str(row.pop("of", None)))
+                key = (row.pop("type", None), _shown(row.pop("of", None)))
                 earlier.setdefault(key, []).append(row)
         elif path == MARK:
             found += _json_lines(path, text, complaints)
+            zone = _zone(found)
         else:
-            found += _blocks(path, text, complaints)
+            found += _blocks(path, text, zone, complaints)
     for row, _, _ in found:
         if row["type"] == "activity" or row["type"] in _FOLDERS:
             ref = row.get("id") if row["type"] == "activity" else row.get("date")
-            row["versions"] = earlier.get((row["type"], str(ref)), [])
-    found.sort(key=_place)
-    return found, complaints
+            row["versions"] = earlier.get((row["type"], _shown(ref)), [])
+    once = list(_once(found, complaints))
+    once.sort(key=_place)
+    return once, complaints
+
+
+def _once(found: Iterable[Placed], complaints: list[tuple[str, Complaint]]) -> Iterator[Placed]:
+    """Without a fact's other places: a folder in a cloud has copies of pages. Of all else, that it
+    is there twice is told when it is stored."""
+    seen: set[tuple[str, ...]] = set()
+    for placed in found:
+        row = placed.row
+        if row["type"] == "fact" and row.get("name") is not None:
+            fact = tuple(_shown(row.get(key)) for key in ("owner", "category", "name"))
+            if fact in seen:
+                why = "文件夹里有两处写这一条，只读了前面那处"
+                complaints.append((placed.file, Complaint(placed.line, why)))
+                continue
+            seen.add(fact)
+        yield placed
 
 
 def _json_lines(path: str, text: str, complaints: list[tuple[str, Complaint]]) -> Iterator[Placed]:
@@ -198,18 +228,42 @@ def _json_lines(path: str, text: str, complaints: list[tuple[str, Complaint]]) -
             complaints.append((path, Complaint(number, "不是合格的 JSON 对象")))
 
 
-def _blocks(path: str, text: str, complaints: list[tuple[str, Complaint]]) -> Iterator[Placed]:
-    for part in read(text):
+def _zone(rows: Iterable[Placed]) -> ZoneInfo:
+    header = next((row for row, *_ in rows if row["type"] == "header"), {})
+    try:
+        return ZoneInfo(header["timezone"])
+    except (KeyError, TypeError, ValueError, OSError):
+        return _ANY_ZONE
+
+
+def _blocks(
+    path: str, text: str, zone: ZoneInfo, complaints: list[tuple[str, Complaint]]
+) -> Iterator[Placed]:
+    def title(data: Mapping[str, Any]) -> str | None:
+        try:
+            return _title(data, zone)
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+            return None  # what is wrong with the line is told when that is read
+
+    for part in read(text, title):
         if isinstance(part, Complaint):
             complaints.append((path, part))
         elif part.data.get("type") in _PAGES:
-            yield Placed(part.data | {"text": part.text}, path, part.line)
+            exported = part.data.pop("digest", None)
+            row = part.data | {"text": part.text}
+            if isinstance(exported, str) and exported != digest(part.text):
+                row["exported"] = exported
+            yield Placed(row, path, part.line)
         else:
             complaints.append((path, Complaint(part.line, "不知道这一段是什么，没有读入")))
 
 
+def _shown(value: object) -> str:
+    """A name or number of a line; nothing for what else may stand there."""
+    return str(value) if isinstance(value, str | int) else ""
+
+
 def _place(placed: Placed) -> tuple[Any, ...]:
-    """Where a line stands in an export; those of one place stay in their order."""
     row = placed.row
     kind = row["type"]
     rank = _ORDER.index(kind) if kind in _ORDER else len(_ORDER)
@@ -217,12 +271,6 @@ def _place(placed: Placed) -> tuple[Any, ...]:
         number = row.get("id")
         return rank, number if isinstance(number, int) else 0
     if kind == "fact":
-        name = row.get("name")
-        return (
-            rank,
-            str(row.get("owner") or ""),
-            str(row.get("category")),
-            name is not None,
-            str(name),
-        )
-    return (rank, str(row.get("date", ""))) if kind in _FOLDERS else (rank,)
+        owner, category, name = (_shown(row.get(key)) for key in ("owner", "category", "name"))
+        return rank, owner, category, row.get("name") is not None, name
+    return (rank, _shown(row.get("date"))) if kind in _FOLDERS else (rank,)

@@ -53,6 +53,13 @@ async def edit(
     not cite.
     """
     await sql.move_last_seqs({chat_id: 0})
+    return await rewrite(chat_id, kind, ref, typed, editor, now)
+
+
+async def rewrite(
+    chat_id: int, kind: NoteKind, ref: str, typed: str, editor: str, now: datetime
+) -> Edited:
+    """The same inside the caller's transaction."""
     row = await _standing(chat_id, kind, ref)
     typed_keys = find_key_messages(typed_key_marks(typed))
     units = DIARY_UNITS if isinstance(row, ActivityRow) and row.from_seq is None else None
@@ -82,6 +89,8 @@ async def restore(
         raise CorrectionError(f"{_called(row)} 没有第 {named} 版，现在是第 {row.version} 版")
     if old.blanked or not old.text:
         raise CorrectionError(f"{_called(row)} 的第 {version} 版里有收回的话，已经清空，不能还原")
+    if old.text == row.text:
+        raise CorrectionError(f"{_called(row)} 的第 {version} 版和现在的一样，没有改动")
     if isinstance(row, MemoryRow):
         row.sources = await _sources_again(row, json.loads(old.sources))
     return await _replace(row, old.text, json.loads(old.key_messages), editor, now)

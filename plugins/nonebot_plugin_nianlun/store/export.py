@@ -1,4 +1,8 @@
-"""A chat's whole memory as JSON objects, in the order in which an import wants them."""
+"""A chat's whole memory as JSON objects, in the order in which an import wants them.
+
+Links to other chats are not part of it: the owner of one installation decided on them, and a file
+must not open the memory of another chat wherever it is brought in.
+"""
 
 from __future__ import annotations
 
@@ -323,7 +327,7 @@ def _earlier(old: FactVersion) -> dict[str, Any]:
 
 
 def _exclusion(row: Exclusion) -> dict[str, Any]:
-    return {
+    line = {
         "type": "exclusion",
         "reason": row.reason,
         "user_id": row.user_id,
@@ -332,3 +336,4 @@ def _exclusion(row: Exclusion) -> dict[str, Any]:
         "to": None if row.ends is None else _utc(row.ends),
         "noted_at": _utc(row.created_at),
     }
+    return line if row.subject is None else line | {"subject": row.subject}

@@ -62,6 +62,7 @@ class ExcludedSpan:
     begins: datetime | None
     ends: datetime | None
     noted_at: datetime
+    subject: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,8 @@ class Noted:
     versions: tuple[Version, ...] = ()
     state: NoteState | None = None
     """None in a file that does not tell."""
+    exported: str | None = None
+    """The digest of the text that was exported, where a person has changed it since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +125,8 @@ class Remembered:
     versions: tuple[Version, ...]
     state: NoteState | None = None
     """None in a file that does not tell."""
+    exported: str | None = None
+    """See `Noted`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +153,8 @@ class KnownFact:
     done_at: datetime | None = None
     created_at: datetime | None = None
     """None in a file that does not tell; then it is when its oldest text was written."""
+    exported: str | None = None
+    """See `Noted`."""
 
 
 Record: TypeAlias = (

@@ -8,16 +8,16 @@ brought back: it is written anew from what is left. Nor is a moment of somebody 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from datetime import date, timedelta
+from dataclasses import replace
 import json
 
 from tortoise.expressions import Q
 from tortoise.queryset import QuerySet
 
-from ..memory.calendar import Calendar
+from ..memory.calendar import Calendar, day_after
 from ..memory.keymarks import find_key_messages, renumber_key_marks
 from ..types import Activity, Memory, MemoryKind, NoteKind
-from . import exclusions, search, sql
+from . import exclusions, removals, search
 from .keys import chunks
 from .models import Activity as ActivityRow
 from .models import Memory as MemoryRow
@@ -25,11 +25,8 @@ from .models import Message as MessageRow
 from .models import NoteVersion
 from .numbers import Cover, Numbers, next_number
 from .records import Noted, Refused, Remembered, Version
-
-_MAY_BE_NOTED = (None, "withdrawn", "empty", "declined", "refused")
-"""Skip reasons of messages that a note of the file may cover: nobody wanted them left out."""
-
-Runs = Sequence[tuple[int, int]]
+from .restored_edits import Edits, find_moment
+from .restored_windows import MAY_BE_NOTED, Runs, holds_all, state_of, without
 
 
 class NoteRestorer:
@@ -39,13 +36,22 @@ class NoteRestorer:
     """
 
     def __init__(
-        self, chat_id: int, seqs: Numbers, cover: Cover, taken_back: set[int], calendar: Calendar
+        self,
+        chat_id: int,
+        seqs: Numbers,
+        cover: Cover,
+        taken_back: set[int],
+        calendar: Calendar,
+        edits: Edits,
     ) -> None:
         self._chat_id = chat_id
         self._seqs = seqs
         self._cover = cover
         self._taken_back = taken_back
+        self.unnoted: set[int] = set()
+        """Short ids here of messages whose note somebody removed: they make no other."""
         self._calendar = calendar
+        self._edits = edits
         self._activities: dict[int, tuple[int, str]] = {}
         """By their number in the file: the number here, and the day in the file."""
         self._merged: dict[str, bool] = {}
@@ -66,23 +72,40 @@ class NoteRestorer:
             raise Refused(f"活动编号 {theirs.number} 在文件里有两次")
         runs = self._window(theirs)
         keys = self._keys(theirs.key_messages)
-        tainted = self._cites_taken_back(theirs.text, keys) or await self._is_excluded(theirs)
+        all_runs, runs = runs, without(runs, self.unnoted)
+        if all_runs and not runs:
+            await self._keep_out(noted)
+            return
+        tainted = runs != all_runs or self._cites_taken_back(theirs.text, keys)
+        tainted = tainted or await self._is_excluded(theirs)
         tainted = tainted or any(
             seq in self._taken_back for first, last in runs for seq in range(first, last + 1)
         )
         moved = self._moved(theirs.text)
         text = "" if tainted else moved
-        row, free, left = await self._state(theirs, runs, {text, moved})
-        tainted = tainted or (row is not None and not await self._holds_all(row, runs))
+        row, free, left = await self._state(noted, runs, {text, moved})
+        moment = row is None and not runs
+        first = noted.versions[0].text if noted.versions else theirs.text
+        if moment and await removals.is_removed_moment(self._chat_id, theirs.time, first):
+            await self._keep_out(noted)
+            return
+        tainted = tainted or (row is not None and not await holds_all(row, runs))
         if row is None and runs and not free:
             raise Refused("包含的消息在这里都已经标为不记")
         is_new = row is None
         if row is None:
+            if noted.exported is not None:
+                noted = self._edits.new_activity(noted, text)
+                state, keys = noted.state, list(find_key_messages(text)) if runs else keys
+                tainted = tainted or not text.strip()
             stale = tainted or (state.stale if state else not text and left > 0)
             row = await self._create_activity(noted, runs, text, keys, stale=stale)
+            self.new += 1
             await self._restore_versions(
                 "activity", str(row.number), noted.versions, [], tainted=tainted
             )
+        elif noted.exported is not None:
+            await self._edits.note(row, theirs, moved, tainted=tainted)
         elif text and not tainted and row.text != text and not row.stale:
             now = Version(0, theirs.text, theirs.writer, theirs.written_at)
             texts = [*noted.versions, now]
@@ -97,6 +120,21 @@ class NoteRestorer:
         # What the file itself owes has been seen to in all of its notes.
         if tainted or (row.stale and not (is_new and state)):
             self._tainted.add(theirs.number)
+
+    async def _keep_out(self, noted: Noted) -> None:
+        """Of an activity that somebody removed here there is a number, and nothing else."""
+        theirs = noted.activity
+        if noted.exported is not None:
+            self._edits.refused.append(f"活动 &{theirs.number} 在这里已经删掉了，没有照改")
+        gone = ActivityRow.filter(chat_id=self._chat_id, date=theirs.date, origin=theirs.origin)
+        row = await gone.filter(time=theirs.time, text="", stale=False).first()
+        if row is None:
+            bare = replace(theirs, key_messages=(), source_conv=None, owner=None)
+            row = await self._create_activity(Noted(bare), [], "", [], stale=False)
+        self._activities[theirs.number] = row.number, theirs.date
+        for run in theirs.ranges:
+            self._cover.add(*run)
+        self._tainted.add(theirs.number)
 
     def _window(self, theirs: Activity) -> list[tuple[int, int]]:
         """The runs of `seq` here that the window covers."""
@@ -116,10 +154,14 @@ class NoteRestorer:
             raise Refused("关键消息不都在文件里")
         return keys
 
-    def _cites_taken_back(self, text: str, keys: Iterable[int] = ()) -> bool:
-        """Whether a text of the file, or `keys` of this chat, tell of what is withdrawn."""
-        cited = (self._seqs.get(number) for number in find_key_messages(text))
-        return not self._taken_back.isdisjoint([*keys, *cited])
+    def _cites_taken_back(
+        self, text: str, keys: Iterable[int] = (), kind: str = "activity"
+    ) -> bool:
+        """Whether a text of the file, or `keys` of this chat, tell of what is withdrawn; or, of
+        what is built on notes, of what makes none any more."""
+        cited = {*keys, *(self._seqs.get(number) for number in find_key_messages(text))}
+        unnoted = self.unnoted if kind != "activity" else frozenset()
+        return not (cited.isdisjoint(self._taken_back) and cited.isdisjoint(unnoted))
 
     async def _is_excluded(self, theirs: Activity) -> bool:
         """Whether it is a moment of somebody who was forgotten here, or was not to be recorded."""
@@ -135,48 +177,23 @@ class NoteRestorer:
         """An earlier text as it may be kept: not at all when it tells of what is withdrawn."""
         refs = earlier.sources or ()
         tainted = any((int(ref) if kind == "day" else ref) in self._tainted for ref in refs)
-        if tainted or self._cites_taken_back(earlier.text):
+        if tainted or self._cites_taken_back(earlier.text, kind=kind):
             return ""
         return self._moved(earlier.text)
 
     async def _state(
-        self, theirs: Activity, runs: Runs, texts: Collection[str]
+        self, noted: Noted, runs: Runs, texts: Collection[str]
     ) -> tuple[ActivityRow | None, int, int]:
         """The activity if it is here; messages that a note may cover; those of them with words."""
         if not runs:
-            here = ActivityRow.filter(chat_id=self._chat_id, date=theirs.date, origin=theirs.origin)
-            same = here.filter(time=theirs.time, text__in=texts).exclude(id__in=self._claimed)
-            return await same.order_by("number").first(), 0, 0
-        holders: dict[int, int] = {}
-        free = left = 0
-        for first, last in runs:
-            for holder, skipped, masked, count in await sql.covered(self._chat_id, first, last):
-                if holder is not None:
-                    holders[holder] = holders.get(holder, 0) + count
-                elif skipped in _MAY_BE_NOTED:
-                    free += count
-                    left += 0 if masked else count
-        if not holders:
-            return None, free, left
-        return await ActivityRow.get(id=max(holders, key=lambda id_: holders[id_])), free, left
-
-    async def _holds_all(self, row: ActivityRow, runs: Runs) -> bool:
-        """Whether the window here has all that the file's has.
-
-        When something of the rest is taken back, it would not lead to the file's text.
-        """
-        for first, last in runs:
-            covered = await sql.covered(self._chat_id, first, last)
-            if any(holder != row.id for holder, *_ in covered):
-                return False
-        return True
+            return await find_moment(self._chat_id, noted, texts, self._claimed), 0, 0
+        return await state_of(self._chat_id, runs)
 
     async def _create_activity(
         self, noted: Noted, runs: Runs, text: str, keys: list[int], *, stale: bool
     ) -> ActivityRow:
         theirs, state = noted.activity, noted.state
         self.last = next_number(self.last, theirs.number)
-        self.new += 1
         row = await ActivityRow.create(
             chat_id=self._chat_id,
             number=self.last,
@@ -197,7 +214,7 @@ class NoteRestorer:
             merged=not text and (state.merged if state and state.stale == stale else not stale),
             stale=stale,
         )
-        may_be_noted = Q(skipped=None) | Q(skipped__in=_MAY_BE_NOTED[1:])
+        may_be_noted = Q(skipped=None) | Q(skipped__in=MAY_BE_NOTED[1:])
         for first, last in runs:
             window = MessageRow.filter(may_be_noted, chat_id=self._chat_id, activity_id=None)
             await window.filter(seq__gte=first, seq__lte=last).update(
@@ -214,14 +231,18 @@ class NoteRestorer:
         keys = self._keys(memory.key_messages)
         refs = [int(ref) if memory.kind == "day" else ref for ref in memory.sources]
         tainted = not (memory.text or theirs.state) or any(ref in self._tainted for ref in refs)
-        tainted = tainted or self._cites_taken_back(memory.text, keys)
+        tainted = tainted or self._cites_taken_back(memory.text, keys, memory.kind)
         is_new = False
         row = await MemoryRow.get_or_none(
             chat_id=self._chat_id, kind=memory.kind, period=memory.period
         )
         if row is None:
             is_new = True
-            row = await self._create_memory(theirs, sources, keys, tainted=tainted)
+            text = "" if tainted else self._moved(memory.text)
+            if theirs.exported is not None:
+                theirs = self._edits.new_memory(theirs, text)
+                keys, tainted = list(find_key_messages(text)), tainted or not text.strip()
+            row = await self._create_memory(theirs, sources, text, keys, tainted=tainted)
             await self._mark_merged(memory, sources)
         else:
             await self._add_to(row, theirs, sources, tainted=tainted)
@@ -236,6 +257,9 @@ class NoteRestorer:
     ) -> None:
         """What is here keeps its text; what the file adds to it is earlier texts."""
         memory = theirs.memory
+        if theirs.exported is not None:
+            await self._edits.note(row, memory, self._moved(memory.text), tainted=tainted)
+            return
         if row.text == self._moved(memory.text):
             await self._mark_merged(memory, sources)
         if not (tainted or row.stale):
@@ -257,7 +281,7 @@ class NoteRestorer:
         return list(dict.fromkeys(found.values()))
 
     async def _create_memory(
-        self, theirs: Remembered, sources: list[str], keys: list[int], *, tainted: bool
+        self, theirs: Remembered, sources: list[str], text: str, keys: list[int], *, tainted: bool
     ) -> MemoryRow:
         memory = theirs.memory
         self.new += 1
@@ -269,7 +293,7 @@ class NoteRestorer:
             chat_id=self._chat_id,
             kind=memory.kind,
             period=memory.period,
-            text="" if tainted else self._moved(memory.text),
+            text=text,
             key_messages=json.dumps([] if tainted else keys),
             sources=json.dumps(sources),
             version=memory.version,
@@ -279,7 +303,7 @@ class NoteRestorer:
             # Whatever was written once a period was over was written to close it.
             closed=state.closed
             if state
-            else memory.written_at >= self._calendar.start_of(_after(memory.period)),
+            else memory.written_at >= self._calendar.start_of(day_after(memory.period)),
             merged=False,
             stale=tainted or bool(state and state.stale),
         )
@@ -369,11 +393,3 @@ class NoteRestorer:
             return ActivityRow.filter(chat_id=self._chat_id, number__in=list(map(int, refs)))
         lower: MemoryKind = "day" if kind == "month" else "month"
         return MemoryRow.filter(chat_id=self._chat_id, kind=lower, period__in=list(refs))
-
-
-def _after(period: str) -> date:
-    """The first day after a day, month or year."""
-    year, month, day = (int(part) for part in f"{period}-00-00".split("-")[:3])
-    if day:
-        return date(year, month, day) + timedelta(days=1)
-    return date(year + month // 12, month % 12 + 1, 1) if month else date(year + 1, 1, 1)

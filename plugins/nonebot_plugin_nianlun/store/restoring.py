@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 
 from tortoise.expressions import Q
+from tortoise.queryset import QuerySet
 
 from ..memory.calendar import Calendar
-from ..types import ChatKey
-from . import chats, exclusions, restored_facts, speakers, sql, traces, withdrawals
+from ..types import COMMAND_LINE, ChatKey
+from . import (
+    chats,
+    deleting,
+    exclusions,
+    removals,
+    restored_facts,
+    speakers,
+    sql,
+    traces,
+    withdrawals,
+)
 from .database import transactional
 from .importing import Importer, Stored
 from .models import Chat, Exclusion, Gap, Speaker, UsageCount
@@ -30,6 +42,7 @@ from .records import (
     SkippedRun,
     UsageOfDay,
 )
+from .restored_edits import Edits
 from .restored_notes import NoteRestorer
 
 
@@ -59,8 +72,16 @@ async def create_chat(
 class Restorer:
     """Brings what an export says of one chat into the store, in the order of the file."""
 
-    def __init__(self, importer: Importer, calendar: Calendar, exported_at: datetime) -> None:
-        """`calendar` is that of the export: it tells what was over when it was written."""
+    def __init__(
+        self,
+        importer: Importer,
+        calendar: Calendar,
+        exported_at: datetime,
+        editor: str = COMMAND_LINE,
+        now: datetime | None = None,
+    ) -> None:
+        """`calendar` is that of the export: it tells what was over when it was written. Texts that
+        were changed since become `editor`'s."""
         self._importer = importer
         self._chat_id = importer.chat_id
         self._seqs = importer.numbers
@@ -68,15 +89,22 @@ class Restorer:
         self._cover = Cover()
         self._taken_back: set[int] = set()
         self._erasure: str | None = None
+        self._edits = Edits(self._chat_id, self._seqs, editor, now or exported_at)
         self._notes = NoteRestorer(
-            self._chat_id, self._seqs, self._cover, self._taken_back, calendar
+            self._chat_id, self._seqs, self._cover, self._taken_back, calendar, self._edits
         )
         self._facts = 0
+        self._begun: Counter[tuple[str, str | None, datetime | None]] = Counter()
 
     @property
     def new(self) -> int:
         """Notes and facts that were not here before."""
         return self._notes.new + self._facts
+
+    @property
+    def edited(self) -> int:
+        """Notes and facts whose text somebody had changed in the file, and that are so now."""
+        return self._edits.made
 
     def note_messages(self, stored: Stored) -> None:
         """Take in what became of messages, before anything that is built on them."""
@@ -86,8 +114,8 @@ class Restorer:
     async def store(self, records: Sequence[Record]) -> list[tuple[int, str]]:
         """Store the records in one transaction.
 
-        Returns the place and the fault of those whose references do not hold: nothing of such
-        a record is stored.
+        Returns the place and the fault of those whose references do not hold, of which nothing
+        is stored, and of those whose edit is not taken.
         """
         await sql.move_last_seqs({self._chat_id: 0})
         chat = await Chat.get(id=self._chat_id).only("id", "last_activity")
@@ -99,12 +127,15 @@ class Restorer:
                 await self._store(record)
             except Refused as fault:
                 refused.append((index, str(fault)))
+            refused += [(index, fault) for fault in self._edits.refused]
+            self._edits.refused.clear()
         if self._notes.last != chat.last_activity:
             await Chat.filter(id=chat.id).update(last_activity=self._notes.last)
         return refused
 
     async def _look_what_was_erased(self) -> None:
         """Others may take back words while the file is read, also of what was just stored."""
+        self._notes.unnoted = await removals.left_out(self._chat_id)
         erasure = await traces.last_erasure(self._chat_id)
         if erasure != self._erasure:
             self._erasure = erasure
@@ -138,26 +169,38 @@ class Restorer:
         What is on record here keeps its own end: a member may have come back meanwhile.
         """
         whose = {"reason": span.reason, "user_id": span.user_id, "message_id": span.message_id}
+        whose["subject"] = span.subject
         same = Exclusion.filter(chat_id=self._chat_id, **whose, begins=span.begins)
-        if span.reason == "forgotten":
+        if span.reason in ("forgotten", "window", "fact"):
             same = same.filter(ends=span.ends)
-        if await same.exists():
+        if await self._is_on_record(span, same):
             return
         ends = span.ends
         if span.reason == "paused" and ends is None and not await self._is_paused():
             ends = self._exported_at
-        await Exclusion.create(
+        row = await Exclusion.create(
             chat_id=self._chat_id,
             **whose,
             begins=span.begins,
             ends=ends,
             created_at=span.noted_at,
         )
+        await deleting.remove_again(row)
         if span.reason == "opted_out" and span.ends is None:
             person = Speaker.filter(chat_id=self._chat_id, user_id=span.user_id)
             await person.update(opted_out_at=span.begins)
         if span.message_id is not None and span.begins is not None:
             await self._mask(span.message_id, span.user_id, span.begins)
+
+    async def _is_on_record(self, span: ExcludedSpan, same: QuerySet[Exclusion]) -> bool:
+        if span.reason not in ("opted_out", "paused"):
+            return await same.exists()
+        # Who went, came and went again within a second has several that begin alike: the first of
+        # the file is the first here, and so on; and one who is away is so once.
+        self._begun[span.reason, span.user_id, span.begins] += 1
+        if await same.count() >= self._begun[span.reason, span.user_id, span.begins]:
+            return True
+        return span.ends is None and await same.filter(ends=None).exists()
 
     async def _is_paused(self) -> bool:
         """Whether recording is paused here; a chat that was there keeps its own settings."""
@@ -187,16 +230,31 @@ class Restorer:
 
     async def _fact(self, fact: KnownFact) -> None:
         text = self._moved(fact.text)
+        if not await self._holds(fact, text):
+            # Somebody had it erased here, or the note that it was taken from.
+            if fact.exported is not None:
+                called = ":".join(filter(None, (fact.category, fact.name)))
+                self._edits.refused.append(f"{called} 在这里已经忘掉了，没有照改")
+            return
+        journal = [self._moved(old) for old in fact.journal]
+        kept = [old for old in journal if old.source not in self._taken_back]
+        kept = tuple([old for old in kept if await self._holds(fact, old)])
+        moved = replace(fact, text=text, journal=kept)
+        if fact.exported is not None:
+            self._facts += await self._edits.fact(moved, self._taken_back)
+            return
         if text.source in self._taken_back:
             return  # what it says was withdrawn here
         excluded = await exclusions.known_for([self._chat_id])
         if exclusions.covers(excluded, self._chat_id, fact.owner, text.written_at):
             return  # whom it is about was forgotten here
-        journal = [self._moved(old) for old in fact.journal]
-        kept = tuple(old for old in journal if old.source not in self._taken_back)
-        self._facts += await restored_facts.restore(
-            self._chat_id, replace(fact, text=text, journal=kept)
-        )
+        self._facts += await restored_facts.restore(self._chat_id, moved)
+
+    async def _holds(self, fact: KnownFact, text: FactText) -> bool:
+        if text.source in self._notes.unnoted:
+            return False
+        ends = await removals.fact_ends(self._chat_id, fact.owner, fact.category, fact.name)
+        return ends is None or await removals.told_at(self._chat_id, text) >= ends
 
     def _moved(self, text: FactText) -> FactText:
         if text.source is None:

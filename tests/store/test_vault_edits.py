@@ -1,0 +1,271 @@
+"""A vault that somebody edited: what is still as it was exported becomes what they wrote."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plugins.nonebot_plugin_nianlun import nianlun
+from plugins.nonebot_plugin_nianlun.exports import write_vault
+from plugins.nonebot_plugin_nianlun.imports.places import target
+from plugins.nonebot_plugin_nianlun.imports.report import ImportReport
+from plugins.nonebot_plugin_nianlun.imports.run import ImportOptions
+from plugins.nonebot_plugin_nianlun.imports.vault import import_any, look_into_any
+from plugins.nonebot_plugin_nianlun.memory.duplicates import same_key
+from plugins.nonebot_plugin_nianlun.memory.fact_items import FactItem
+from plugins.nonebot_plugin_nianlun.store import (
+    chats,
+    deleting,
+    diary,
+    editing,
+    exclusions,
+    facts,
+    invariants,
+)
+from plugins.nonebot_plugin_nianlun.store.export import lines
+from plugins.nonebot_plugin_nianlun.store.models import Activity, Chat, Fact, Memory
+from plugins.nonebot_plugin_nianlun.types import COMMAND_LINE, ChatKey
+from plugins.nonebot_plugin_nianlun.types import Fact as NewFact
+from tests.store.test_restoring import GROUP, NOW, OTHER, of, talk, withdraw
+
+pytestmark = pytest.mark.usefixtures("database_file")
+
+EDITOR = "30003"
+Json = dict[str, Any]
+
+
+async def exported(chat: ChatKey = GROUP) -> list[Json]:
+    return [row async for row in lines(chat, "Asia/Shanghai", NOW)]
+
+
+async def bring(vault: Path, chat: ChatKey = GROUP, editor: str = EDITOR) -> ImportReport:
+    options = ImportOptions(targets=(target(chat.full),), editor=editor)
+    return await import_any(nianlun, vault, options, lambda _: None)
+
+
+def rewrite(vault: Path, old: str, new: str) -> str:
+    """Change a text in the one page that has it; returns the name of that."""
+    (page,) = [path for path in vault.glob("*/*.md") if f"\n{old}\n" in path.read_text("utf-8")]
+    page.write_text(page.read_text("utf-8").replace(f"\n{old}\n", f"\n{new}\n", 1), "utf-8")
+    return page.relative_to(vault).as_posix()
+
+
+def newest(rows: list[Json], kind: str) -> Json:
+    return [row for row in of(rows, kind) if row["text"] and row.get("origin") != "tool"][-1]
+
+
+async def a_vault(folder: Path) -> tuple[Path, list[Json]]:
+    """A chat with a little of everything, exported."""
+    await talk(days=16)
+    await nianlun.jobs.tidy([GROUP])
+    chat = await Chat.get(peer_id=GROUP.peer_id)
+    for content, at in (("美式", NOW - timedelta(days=2)), ("拿铁", NOW)):
+        await facts.store(chat.id, [NewFact("preferences", "coffee", content, 3)], at)
+    await Fact.create(
+        chat_id=chat.id, category="note", text="没有名字", note_key=same_key("没有名字"),
+        created_at=NOW, written_at=NOW,
+    )  # fmt: skip
+    moment = diary.Moment("想起一件事", nianlun.calendar.day_of(NOW).isoformat(), NOW, "tool")
+    await diary.append(chat.id, [moment], NOW)
+    rows = await exported()
+    await write_vault(folder / "vault", lines(GROUP, "Asia/Shanghai", NOW))
+    return folder / "vault", rows
+
+
+async def sound(path: Path) -> None:
+    for row in await chats.everyone():
+        found = await invariants.check(path, row.id, nianlun.calendar, nianlun.clock.now())
+        assert found.findings == ()
+
+
+async def test_edits_become_new_versions_of_whoever_imports(
+    database_file: Path, tmp_path: Path
+) -> None:
+    vault, rows = await a_vault(tmp_path)
+    day, month, activity = (newest(rows, kind) for kind in ("day", "month", "activity"))
+    moment = next(row for row in of(rows, "activity") if row["origin"] == "tool")
+    coffee = next(row for row in of(rows, "fact") if row["name"] == "coffee")
+    note = next(row for row in of(rows, "fact") if row["name"] is None)
+    texts = {
+        "day": "我和小鹿说好了一起去上海。",
+        "month": "这个月小鹿总说想去上海。",
+        "activity": "小鹿说她其实想去杭州。",
+    }
+    for row in (day, month, activity):
+        rewrite(vault, row["text"], texts[row["type"]])
+    rewrite(vault, "想起一件事", "想起另一件事")
+    rewrite(vault, coffee["text"], "不喝咖啡了")
+    rewrite(vault, note["text"], "有名字了\n## 小标题\n还有一行")
+    options = ImportOptions(targets=(target(GROUP.full),))
+    _, survey, _ = await look_into_any(nianlun, vault, options)
+    assert survey.chats[0].edited == 6
+    report = await bring(vault)
+    assert report.unreadable == []
+    assert (report.chats[0].edited, report.chats[0].notes, report.chats[0].new) == (6, 0, 0)
+    now = await exported()
+    for row in (day, month, activity):
+        key = "id" if row["type"] == "activity" else "date"
+        (found,) = [one for one in of(now, row["type"]) if one[key] == row[key]]
+        assert (found["text"], found["writer"]) == (texts[row["type"]], EDITOR)
+        assert found["version"] == row["version"] + 1
+        assert found["versions"][-1]["text"] == row["text"]
+        assert not found["merged"]
+    (found,) = [one for one in of(now, "activity") if one["id"] == moment["id"]]
+    assert (found["text"], found["writer"]) == ("想起另一件事", EDITOR)
+    (found,) = [one for one in of(now, "fact") if one["name"] == "coffee"]
+    assert found["text"] == "不喝咖啡了"
+    assert [old["text"] for old in found["journal"]] == ["美式", "拿铁"]
+    assert found["source"] == coffee["source"]
+    (found,) = [one for one in of(now, "fact") if one["name"] is None]
+    assert found["text"] == "有名字了\n## 小标题\n还有一行"
+    changed = [row for row in now if row not in rows]
+    assert len(changed) == 6
+    await sound(database_file)
+    # Once more, and on another system, it is all known.
+    for page in vault.glob("*/*.md"):
+        page.write_bytes(b"\xef\xbb\xbf" + page.read_bytes().replace(b"\n", b"\r\n"))
+    report = await bring(vault)
+    assert (report.chats[0].edited, report.unreadable) == (0, [])
+    assert await exported() == now
+    # What later sources bring is added to it, not written over it.
+    await nianlun.jobs.tidy([GROUP])
+    (found,) = await Memory.filter(kind="month", period=month["date"])
+    assert texts["month"] in found.text
+    assert found.writer == EDITOR
+
+
+async def test_what_has_gone_on_since_stays_and_is_told(
+    database_file: Path, tmp_path: Path
+) -> None:
+    vault, rows = await a_vault(tmp_path)
+    chat_id = await chats.find(GROUP)
+    assert chat_id is not None
+    day, activity = newest(rows, "day"), newest(rows, "activity")
+    coffee = next(row for row in of(rows, "fact") if row["name"] == "coffee")
+    pages = [
+        rewrite(vault, day["text"], "我写的一天。"),
+        rewrite(vault, activity["text"], "我写的一段。"),
+        rewrite(vault, coffee["text"], "我写的口味"),
+    ]
+    later = NOW + timedelta(minutes=5)
+    await editing.edit(chat_id, "day", day["date"], "后来改成了这样。", "20001", later)
+    await deleting.delete(chat_id, [], [activity["id"]], later)
+    await facts.remember(
+        chat_id, coffee["owner"], [FactItem("preferences", "coffee", "后来的口味")], None, later
+    )
+    now = await exported()
+    report = await bring(vault)
+    assert await exported() == now
+    assert (report.chats[0].edited, report.left_out) == (0, 3)
+    told = {one.reason.partition("：")[0]: one.reason for one in report.unreadable}
+    assert set(told) == set(pages)
+    assert f"{day['date']} 导出以后又写过" in repr(report.unreadable)
+    assert "已经删掉了" in repr(report.unreadable)
+    assert "preferences:coffee 导出以后又写过" in repr(report.unreadable)
+    await facts.remove(chat_id, coffee["owner"], "preferences", "coffee", later)
+    assert "已经忘掉了" in repr((await bring(vault)).unreadable)
+    await sound(database_file)
+
+
+async def test_a_vault_may_be_edited_and_imported_again(tmp_path: Path) -> None:
+    vault, rows = await a_vault(tmp_path)
+    chat_id = await chats.find(GROUP)
+    assert chat_id is not None
+    day = newest(rows, "day")
+    rewrite(vault, day["text"], "第一次改。")
+    await bring(vault)
+    rewrite(vault, "第一次改。", "第二次改。")
+    assert (await bring(vault)).chats[0].edited == 1
+    assert newest(await exported(), "day")["text"] == "第二次改。"
+    await editing.edit(chat_id, "day", day["date"], "在群里改的。", EDITOR, nianlun.clock.now())
+    # It was taken before, so it is no new edit.
+    assert (await bring(vault)).left_out == 0
+    assert newest(await exported(), "day")["text"] == "在群里改的。"
+    rewrite(vault, "第二次改。", "第三次改。")
+    report = await bring(vault, editor="20009")
+    assert (report.chats[0].edited, report.left_out) == (0, 1)
+
+
+async def test_into_another_chat_it_is_the_editors_too(database_file: Path, tmp_path: Path) -> None:
+    vault, rows = await a_vault(tmp_path)
+    day, coffee = newest(rows, "day"), of(rows, "fact")[-1]
+    rewrite(vault, day["text"], "我写的一天。")
+    rewrite(vault, coffee["text"], "我写的口味")
+    report = await bring(vault, OTHER, COMMAND_LINE)
+    assert (report.chats[0].edited, report.unreadable) == (2, [])
+    moved = await exported(OTHER)
+    found = newest(moved, "day")
+    assert (found["text"], found["writer"]) == ("我写的一天。", COMMAND_LINE)
+    assert found["version"] == day["version"] + 1
+    assert "我写的口味" in {row["text"] for row in of(moved, "fact")}
+    assert (await bring(vault, OTHER, COMMAND_LINE)).chats[0].edited == 0
+    assert await exported(OTHER) == moved
+    await sound(database_file)
+
+
+async def test_what_no_note_may_be_is_told(tmp_path: Path) -> None:
+    vault, rows = await a_vault(tmp_path)
+    text = newest(rows, "day")["text"]
+    for new, why in (
+        ("字" * 501, "上限是 500"),
+        ("前面的话。\n\n## 小标题\n\n后面的话。", "标题"),
+        ("见（#99999）。", "引用的 #99999 不在"),
+        ("", "正文空了"),
+    ):
+        rewrite(vault, text, new)
+        text = new
+        report = await bring(vault)
+        assert [why in one.reason for one in report.unreadable] == [True]
+    assert await exported() == rows
+
+
+async def test_nothing_is_written_about_those_who_are_not_recorded(tmp_path: Path) -> None:
+    vault, rows = await a_vault(tmp_path)
+    coffee = next(row for row in of(rows, "fact") if row["name"] == "coffee")
+    rewrite(vault, coffee["text"], "我写的口味")
+    chat_id = (await Chat.get(peer_id=GROUP.peer_id)).id
+    await exclusions.opt_out(chat_id, coffee["owner"], NOW, NOW)
+    report = await bring(vault)
+    assert "不希望被记录" in report.unreadable[0].reason
+    assert await Fact.filter(text="我写的口味").count() == 0
+
+
+async def test_an_edit_brings_nothing_back_that_was_taken_back(
+    database_file: Path, tmp_path: Path
+) -> None:
+    vault, rows = await a_vault(tmp_path)
+    day = newest(rows, "day")
+    activity = [row for row in of(rows, "activity") if row["date"] == day["date"]][-1]
+    coffee = next(row for row in of(rows, "fact") if row["name"] == "coffee")
+    gone = [row for row in of(rows, "message") if row["seq"] in (3, activity["to_seq"])]
+    for row, text in ((activity, "那句话我记在这里"), (day, "那句话"), (coffee, "那句话")):
+        rewrite(vault, row["text"], f"{text}：{gone[-1]['text']}")
+    for message in gone:
+        await withdraw(message["message_id"])
+    for _ in range(2):
+        report = await bring(vault)
+        assert report.chats[0].edited == 0
+        assert report.left_out == 3
+        assert gone[-1]["text"] not in repr(await exported())
+        await nianlun.jobs.tidy([GROUP])
+    await sound(database_file)
+
+
+async def test_two_moments_of_one_time_are_told_apart(tmp_path: Path) -> None:
+    await a_vault(tmp_path)
+    first = await Activity.get(origin="tool")
+    values = {key: getattr(first, key) for key in ("chat_id", "date", "time", "writer")}
+    await Activity.create(
+        **values, number=first.number + 1, text="另一件", origin="tool", key_messages="[]",
+        written_at=first.written_at,
+    )  # fmt: skip
+    await Chat.filter(id=first.chat_id).update(last_activity=first.number + 1)
+    await write_vault(tmp_path / "vault", lines(GROUP, "Asia/Shanghai", NOW))
+    rewrite(tmp_path / "vault", "另一件", "另一件，改过")
+    for chat in (GROUP, OTHER, OTHER):
+        await bring(tmp_path / "vault", chat)
+        moments = [row for row in of(await exported(chat), "activity") if row["origin"] == "tool"]
+        assert [row["text"][:6] for row in moments] == ["想起一件事", "另一件，改过"]
