@@ -85,6 +85,23 @@ def withdrawal(event: object, *, self_id: str, now: datetime) -> Withdrawal | No
     return Withdrawal(chat, message_id, author, _time(fields.get("time"), now))
 
 
+def uploaded(
+    event: object, *, self_id: str, now: datetime
+) -> tuple[ChatKey, str, datetime, Mapping[str, Any]] | None:
+    """Read a notice that somebody sent a file: where, who, when, and what is told of the file.
+
+    None for any other event, and for the bot's own files. Some ends tell of a file in no other way.
+    """
+    fields = _fields(event)
+    if fields.get("notice_type") not in ("group_upload", "offline_file"):
+        return None
+    chat, sender = _chat(fields, self_id), id_text(fields.get("user_id"))
+    file = to_segments({"type": "file", "data": _fields(fields.get("file"))})[0]["data"]
+    if chat is None or sender in (None, self_id, ME) or not file:
+        return None
+    return chat, str(sender), _time(fields.get("time"), now), file
+
+
 def chat_of(event: object, self_id: str) -> ChatKey | None:
     """Return the chat that an event happened in, or None when it names none."""
     return _chat(_fields(event), self_id)

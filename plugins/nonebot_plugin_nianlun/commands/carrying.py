@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-import time
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from nonebot import logger
 from nonebot_plugin_alconna import Args
 
 from ..capture.cleaning import one_line
 from ..capture.downloading import NotFetched
-from ..capture.sent_files import LARGEST, fetch
-from ..errors import NianlunError
+from ..capture.sent_files import LARGEST, fetch, name_of
+from ..errors import ChatError, NianlunError
 from ..exports import write_json_lines, write_zip
 from ..imports.places import Target
 from ..imports.report import ImportReport
 from ..imports.run import ImportOptions
 from ..imports.vault import import_any, look_into_any
 from ..memory.vault import file_name
-from ..store import chats, sent_files
+from ..store import chats, leftovers, sent_files
 from ..store.export import lines
 from ..types import ChatKey
 from .codes import Codes
-from .command import Answer, Asked, Command, WrongUsage
+from .command import Answer, Asked, Command, WrongUsage, rest_of_line
+from .sending import deliver
 
 if TYPE_CHECKING:
     from ..imports.survey import Survey
@@ -34,13 +37,26 @@ if TYPE_CHECKING:
 
 _FORMATS = {"jsonl": "jsonl", "json": "jsonl", "markdown": "zip", "md": "zip", "zip": "zip"}
 _RECENT = timedelta(minutes=10)
+_NAMED = timedelta(days=1)
+"""So far back a file is looked for that is named."""
 _FORGOTTEN_AFTER = 24 * 3600
 """Seconds until a file that was left over by a process that ended is removed."""
+_SETTLED = 1.0
+"""Seconds in which all that is told of a new file has come in."""
+_SHOWN = 3
+_CODE = re.compile(r"[0-9]{6}")
 _NO_FILE = (
-    "没有看到文件：请先把文件发到这里，10 分钟内再发一次 {head} 导入；"
-    "或者引用那条文件消息来发。太大的文件请在命令行导入。"
+    "没有看到你刚发的文件：10 分钟内把它发到这里，我会接着看；或者引用那条文件消息来发，"
+    "或者说出名字：{head} 导入 文件名。太大的文件请在命令行导入。"
 )
+_NOT_NAMED = "这里一天之内没有叫这个名字的文件。"
+_NOT_QUOTED = "引用的那条消息里没有文件，或者没有记下来。"
+_SEVERAL = "这个文件里有几个会话，请机器人的主人在命令行导入，那里可以一一指明"
 _WRONG_CODE = "确认码不对，或者已经过了 10 分钟，什么都没有导入。要重新来，请发送：{head} 导入"
+
+
+class _NoFile(NianlunError):
+    """There is none yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +74,9 @@ class Carrying:
         self._nianlun = nianlun
         self._codes = Codes()
         self._waiting: dict[tuple[ChatKey, str], _Waiting] = {}
+        self._looking: set[asyncio.Task[None]] = set()
+        self._asked: dict[tuple[ChatKey, str], Asked] = {}
+        """What each asked last."""
 
     def commands(self) -> tuple[Command, ...]:
         return (
@@ -74,10 +93,11 @@ class Carrying:
             Command(
                 "导入",
                 "govern",
-                "把你刚发的、或引用的那个聊天记录或导出文件收进来，先看再确认",
+                "把你刚发的、引用的或说出名字的聊天记录或导出文件收进来，先看再确认",
                 self._import,
-                (Args["确认码;?", "re:[0-9]{6}"],),
-                usage="[确认码]",
+                (rest_of_line("文件", optional=True),),
+                example="记录.txt",
+                usage="[文件名|确认码]",
             ),
         )
 
@@ -99,68 +119,121 @@ class Carrying:
         return Answer(f"这里的全部记忆，{size / 1024:.0f} KB：{name}", file=path, privately=True)
 
     async def _import(self, asked: Asked) -> str:
-        now = self._nianlun.clock.now()
+        named = asked.arguments.get("文件", "")
+        if not _CODE.fullmatch(named):
+            self._asked[asked.here, asked.user_id] = asked
+            try:
+                return await self._look(asked, named)
+            except _NoFile:
+                self._await(asked)
+                return _NO_FILE.format(head=asked.head)
         place = (asked.here, asked.user_id)
-        code = asked.arguments.get("确认码")
-        if code is None:
-            return await self._look(asked)
         waiting = self._waiting.get(place)
         if waiting is None or waiting.chat != asked.chat:
             return _WRONG_CODE.format(head=asked.head)
-        if not self._codes.take(*place, code, now):
+        if not self._codes.take(*place, named, self._nianlun.clock.now()):
             return _WRONG_CODE.format(head=asked.head)
         del self._waiting[place]
         try:
-            options = _into(waiting.chat)
+            options = _into(waiting.chat, asked.user_id)
             report = await import_any(self._nianlun, waiting.path, options, lambda _: None)
         finally:
             await asyncio.to_thread(waiting.path.unlink, missing_ok=True)
         self._nianlun.jobs.soon()
         return _done(report)
 
-    async def _look(self, asked: Asked) -> str:
+    def _await(self, asked: Asked) -> None:
+        """Look at the file that they send next."""
+
+        def begin() -> None:
+            task = asyncio.create_task(self._look_later(asked))
+            self._looking.add(task)
+            task.add_done_callback(self._looking.discard)
+
+        until = self._nianlun.clock.now() + _RECENT
+        self._nianlun.sent_files.expect(asked.here, asked.user_id, until, begin)
+
+    async def _look_later(self, asked: Asked) -> None:
+        await asyncio.sleep(_SETTLED)
+        if self._asked[asked.here, asked.user_id] is not asked:
+            return  # they have asked once more
+        try:
+            text = await self._look(asked, "")
+        except NianlunError as error:
+            logger.warning(f"{asked.here} 发来的文件没有看成：{error}")
+            text = f"没有做成：{error}"
+        except Exception as error:
+            logger.opt(exception=error).error(f"{asked.here} 发来的文件出了意外")
+            text = "没有做成：程序出了意外，详情在机器人的日志里。"
+        elsewhere = asked.chat != asked.here
+        answer = Answer(text, privately=elsewhere)
+        await deliver(asked.bot, asked.event, answer, character=self._nianlun.character)
+
+    async def _look(self, asked: Asked, named: str) -> str:
         """Get the file, tell what is in it, and ask."""
-        told = await self._told(asked)
-        if told is None:
-            return _NO_FILE.format(head=asked.head)
+        told, *others = await self._told(asked, named)
         group_id = asked.here.peer_id if asked.here.kind == "group" else None
         try:
             content = await fetch(asked.bot, told, group_id=group_id, user_id=asked.user_id)
         except NotFetched as error:
-            raise NianlunError(f"拿不到那个文件：{error}") from error
+            raise NianlunError(
+                f"拿不到那个文件：{error}；可以请机器人的主人在命令行导入"
+            ) from error
         path = await asyncio.to_thread(self._folder, "imports") / uuid4().hex
         await asyncio.to_thread(path.write_bytes, content)
         try:
-            title, survey, keys = await look_into_any(self._nianlun, path, _into(asked.chat))
+            options = _into(asked.chat, asked.user_id)
+            title, survey, keys = await look_into_any(self._nianlun, path, options)
         except NianlunError as error:
             await asyncio.to_thread(path.unlink, missing_ok=True)
-            raise NianlunError(str(error).replace(str(path), "这个文件")) from error
+            several = isinstance(error, ChatError)  # which of them belongs here, nobody can say
+            why = _SEVERAL if several else str(error).replace(str(path), "这个文件")
+            raise NianlunError(why) from error
         place = (asked.here, asked.user_id)
         if before := self._waiting.pop(place, None):
             await asyncio.to_thread(before.path.unlink, missing_ok=True)
         self._waiting[place] = _Waiting(path, keys[0])
         code = self._codes.give(*place, self._nianlun.clock.now())
-        return self._preview(title, survey, keys[0], f"{asked.head} 导入 {code}")
+        asks = f"{asked.head} 导入 {code}"
+        text = self._preview(_called(told), title, survey, keys[0], asks)
+        if others:
+            names = "、".join(map(_called, others[:_SHOWN]))
+            text += f"\n你刚才还发了 {names}：要看那个，请发送：{asked.head} 导入 文件名"
+        return text
 
-    async def _told(self, asked: Asked) -> dict[str, object] | None:
+    async def _told(self, asked: Asked, named: str) -> list[Mapping[str, Any]]:
+        """What is told of the file that is meant, and of others that may be. Raises _NoFile."""
         if self._nianlun.recorder.waiting:
             await self._nianlun.recorder.flush()
-        chat_id = await chats.find(asked.here)
-        if chat_id is None:
-            return None
+        chat_id, here = await chats.find(asked.here), self._nianlun.sent_files
         if asked.quoted is not None:
-            return await sent_files.quoted(chat_id, asked.quoted)
-        return await sent_files.last(chat_id, asked.user_id, asked.at - _RECENT)
+            heard = here.quoted(asked.here, asked.quoted)
+            told = None if heard is None else heard.data
+            if told is None and chat_id is not None:
+                told = await sent_files.quoted(chat_id, asked.quoted)
+            if told is None:
+                raise ChatError(_NOT_QUOTED)
+            return [told]
+        since = asked.at - (_NAMED if named else _RECENT)
+        found = [one.data for one in here.of(asked.here, asked.user_id, since)]
+        if chat_id is not None and (named or not found):
+            found += await sent_files.since(chat_id, since, None if named else asked.user_id)
+        if not named and not found:
+            raise _NoFile
+        if named and not (found := _of_name(found, named)):
+            raise ChatError(_NOT_NAMED)
+        return found
 
-    def _preview(self, title: str, survey: Survey, chat: ChatKey, answer: str) -> str:
+    def _preview(self, name: str, title: str, survey: Survey, chat: ChatKey, answer: str) -> str:
         (found,) = survey.chats
         span = ""
         if found.first is not None and found.last is not None:
             days = [self._nianlun.calendar.local(at).date() for at in (found.first, found.last)]
             span = f"，{days[0]} 到 {days[1]}" if days[0] != days[1] else f"，{days[0]}"
+        edited = f"，{found.edited} 处导出以后改过的正文会记在你名下" if found.edited else ""
         return (
-            f"{title}：{one_line(found.label)}，{found.messages} 条消息，"
-            f"{len(survey.names)} 个名字{span}\n"
+            f"{name} 是{title}：{one_line(found.label)}，{found.messages} 条消息，"
+            f"{len(survey.names)} 个名字{span}{edited}\n"
             f"会收进 {chat}，已经有的不会重复，撤回过和要求忘记的不会回来；"
             f"收进来之后不能一下子退回去。\n"
             f"确定的话，请在 10 分钟内发送：{answer}"
@@ -170,26 +243,38 @@ class Carrying:
         """A folder for files that are soon gone."""
         folder = self._nianlun.data_dir / name
         folder.mkdir(parents=True, exist_ok=True)
-        for path in folder.iterdir():
-            if path.is_file() and time.time() - path.stat().st_mtime > _FORGOTTEN_AFTER:
-                path.unlink(missing_ok=True)
+        leftovers.remove(folder.iterdir(), _FORGOTTEN_AFTER)
         return folder
 
 
-def _into(chat: ChatKey) -> ImportOptions:
-    return ImportOptions(targets=(Target(chat.kind, chat.peer_id, chat.self_id),))
+def _into(chat: ChatKey, editor: str) -> ImportOptions:
+    target = Target(chat.kind, chat.peer_id, chat.self_id)
+    return ImportOptions(targets=(target,), editor=editor)
+
+
+def _called(told: Mapping[str, Any]) -> str:
+    return one_line(name_of(told)) or "这个文件"
+
+
+def _of_name(files: list[Mapping[str, Any]], named: str) -> list[Mapping[str, Any]]:
+    """The newest file of this name, else the newest that has it in its name."""
+    named = named.casefold()
+    same = [one for one in files if name_of(one).casefold() == named]
+    return (same or [one for one in files if named in name_of(one).casefold()])[:1]
 
 
 def _done(report: ImportReport) -> str:
     (chat,) = report.chats
     parts = [f"新存 {chat.new} 条消息", f"早已有 {chat.known} 条", f"带来记忆 {chat.notes} 篇"]
+    if chat.edited:
+        parts.append(f"照改 {chat.edited} 篇")
     if chat.withdrawn:
         parts.append(f"其中 {chat.withdrawn} 条已撤回，只留空位")
     lines = [f"收进来了：{'，'.join(parts)}。"]
     if report.left_out:
-        first = report.unreadable[0]
-        reason = f"第 {first.line} 行：{one_line(first.reason)}"
-        lines.append(f"有 {report.left_out} 处没有照原样读进来，例如{reason}")
+        lines.append(f"有 {report.left_out} 处没有照原样读进来，例如：")
+        shown = report.unreadable[:_SHOWN]
+        lines += [f"第 {one.line} 行：{one_line(one.reason)}" for one in shown]
     if chat.pending:
         lines.append(f"还有 {chat.pending} 条消息没有写成记忆，正在后台写。")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Files that were sent in a chat: who sent them is asked for one."""
+"""Files that were sent in a chat, as its messages tell of them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ async def quoted(chat_id: int, message_id: str) -> dict[str, Any] | None:
     return None if row is None else _file(row)
 
 
-async def last(chat_id: int, user_id: str, since: datetime) -> dict[str, Any] | None:
-    """The same of the last file that somebody sent since then."""
-    said = Message.filter(chat_id=chat_id, user_id=short_id(user_id), time__gte=since)
-    for row in await said.order_by("-time", "-seq"):
-        if (found := _file(row)) is not None:
-            return found
-    return None
+async def since(chat_id: int, at: datetime, user_id: str | None = None) -> list[dict[str, Any]]:
+    """The same of the files that were sent since then, or that one person sent, newest first."""
+    said = Message.filter(chat_id=chat_id, time__gte=at, segments__contains='"file"')
+    if user_id is not None:
+        said = said.filter(user_id=short_id(user_id))
+    found = [_file(row) for row in await said.order_by("-time", "-seq")]
+    return [data for data in found if data is not None]
 
 
 def _file(row: Message) -> dict[str, Any] | None:
