@@ -23,8 +23,8 @@ from plugins.nonebot_plugin_nianlun.commands.questioning import Questioning
 from plugins.nonebot_plugin_nianlun.config import Config, Settings
 from plugins.nonebot_plugin_nianlun.lifecycle import Nianlun
 from plugins.nonebot_plugin_nianlun.memory.invariants import Inspection
-from plugins.nonebot_plugin_nianlun.store import chats, facts, memories, recording
-from plugins.nonebot_plugin_nianlun.types import ChatKey, Incoming, Withdrawal
+from plugins.nonebot_plugin_nianlun.store import chats, exclusions, facts, memories, recording
+from plugins.nonebot_plugin_nianlun.types import ChatKey, Fact, Incoming, Withdrawal
 from tests.bot.test_commands import event_of
 from tests.support.scripted_writer import ScriptedWriter, SetClock
 
@@ -142,6 +142,7 @@ async def test_an_edit_and_its_way_back(group: Group) -> None:
     told = await group.says("还原 昨天 1", BOSS)
     assert "第 1 版还原成了第 3 版" in told
     assert await group.day() == (before[0], str(BOSS), 3)
+    assert "第 1 版和现在的一样，没有改动" in await group.says("还原 昨天 1")
     await group.nianlun.tidy(GROUP)
     await group.sound()
 
@@ -154,6 +155,7 @@ IMPOSSIBLE = [
     (f"改 {DAY}", "没看懂这条指令，可以这样写"),
     (f"改 {DAY} 好。（#99）", "这里不能引用 #99"),
     (f"改 {DAY} # 标题", "Markdown 标题"),
+    ("改 ＆９９ 我改了。", "没有活动 &99"),
     (f"还原 {DAY} 7", "没有第 7 版，现在是第 1 版"),
     (f"还原 {DAY} 一", "没看懂这条指令，可以这样写"),
     ("还原 &99 1", "没有活动 &99"),
@@ -165,9 +167,11 @@ IMPOSSIBLE = [
     ("为什么 2026-01-05", "还没有写成记忆"),
     ("为什么 &99", "没有活动 &99"),
     ("为什么 天上有云", "写日期、&3 或 分类:名"),
+    ("为什么 \u202e\u200b", "不认识 （看不见的字）："),
     ("为什么 event:没有", "没有 event:没有 这个词条"),
     ("记住 咖啡 只喝美式", "请写成 分类:名"),
     ("记住 喜好:咖啡 只喝美式", "preferences（喜好）"),
+    ("记住 preferences:[[咖啡]] 好", "名要 1 到 80 个字，里面不能有"),
     ("记住 preferences:咖啡 " + "字" * 301, "内容有 301 字，要有 1 到 300 字"),
     ("忘掉 preferences:咖啡", "没有这一条"),
 ]
@@ -301,11 +305,12 @@ async def test_what_is_deleted_is_gone_at_once(group: Group) -> None:
         "用到它们的 2 篇记忆清空了，会按剩下的重写。",
         "没有 #99，或者早就删掉了。",
     ]
+    assert "里面有话收回或删掉了，正等着重写" in await group.says(f"为什么 {DAY}")
     await group.nianlun.tidy(GROUP)
     text, _, _ = await group.day() or ("", "", 0)
     assert SECRET not in text
     assert "去爬山吗" in text
-    assert await group.says("核对") == "没有问题：7 条消息、1 条活动、1 篇记忆都对得上。"
+    assert await group.says("核对") == "没有问题：8 条消息、1 条活动、1 篇记忆都对得上。"
 
 
 async def test_the_quoted_message_is_deleted(group: Group) -> None:
@@ -368,6 +373,23 @@ async def test_a_fact_of_the_chat_wants_somebody_who_governs(group: Group) -> No
     assert await facts.listed(await group.row()) == []
 
 
+async def test_a_fact_that_was_taken_away_does_not_come_back_by_itself(
+    group: Group, writer: ScriptedWriter
+) -> None:
+    writer.facts = lambda window: (Fact("event", "口令", f"口令是{SECRET}", 3),)
+    await group.says("重写 &1")
+    [row] = await facts.listed(await group.row())
+    assert row.owner == str(SHE)
+    assert "拿掉了你的" in await group.says("忘掉 event:口令", SHE)
+    assert "重写好了" in await group.says("重写 &1")
+    assert await facts.listed(await group.row()) == []
+    assert "记住了" in await group.says("记住 event:口令 改了", SHE)
+    await exclusions.opt_out(await group.row(), str(SHE), NOW, NOW)
+    told = await group.says("记住 event:口令 又改", SHE)
+    assert told == "没有做成：你说过别记你，没有保存。要我再记，请发送：/记忆 可以记我"
+    await group.sound()
+
+
 async def test_everybody_takes_away_their_own_and_admins_anybodys(group: Group) -> None:
     for by in (SHE, HE):
         await group.says("记住 preferences:冰 咖啡 要多加", by)
@@ -375,7 +397,7 @@ async def test_everybody_takes_away_their_own_and_admins_anybodys(group: Group) 
     row = await group.row()
     assert "你没有这一条" in await group.says("忘掉 preferences:茶 阿澈", SHE)
     assert await group.says("忘掉 preferences:茶", SHE) == (
-        "拿掉了你的 preferences:茶，它以前的写法也清掉了。"
+        "拿掉了你的 preferences:茶，它以前的写法也清掉了；到现在为止说过的话不会再让它回来。"
     )
     assert "拿掉了阿澈的 preferences:茶" in await group.says("忘掉 preferences:茶")
     told = await group.says("忘掉 preferences:冰")

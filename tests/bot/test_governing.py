@@ -154,12 +154,12 @@ async def test_a_persona_is_chosen_from_those_there_are(room: Room) -> None:
 
 async def test_a_limit_stays_below_the_owners(room: Room) -> None:
     assert "每天最多 5000" in await room.told("限额")
-    assert "最多用 300 token" in await room.told("限额 300")
+    assert "最多用 300 token" in await room.told("限额 ３００")
     assert "只能比它少" in await room.refused("限额 5001")
     assert "最多用 9000 token" in await room.told("限额 9000", BOSS)
     assert "最多用 5000 token" in await room.told("限额 无")
     assert "不用模型" in await room.told("限额 0")
-    for wrong in ("-1", "1.5", "１", "9" * 30, "abc"):
+    for wrong in ("-1", "1.5", "一千", "9" * 30, "abc"):
         assert "限额写成一个数" in await room.refused(f"限额 {wrong}"), wrong
     assert (await room.row()).daily_token_limit == 0
 
@@ -215,7 +215,8 @@ async def test_clearing_is_shown_first_and_asks_for_a_code(room: Room) -> None:
     assert "消息 1 条，活动 1 条" in shown
     assert await room.texts() == ["群里的第一句"]
     wrong = "000000" if code_in(shown) != "000000" else "000001"
-    assert "什么都没有清掉" in await room.refused(f"清空 {wrong}")
+    told = await room.refused(f"清空 {wrong}")
+    assert "什么都没有清掉。要重新来，请发送：/记忆 清空" in told
     assert "什么都没有清掉" in await room.refused(f"清空 {code_in(shown)}", DEER)
     done = await room.told(f"清空 {code_in(shown)}")
     assert "清空了这个群的记忆：消息 1 条，活动 1 条" in done

@@ -24,6 +24,7 @@ from plugins.nonebot_plugin_nianlun.lifecycle import Nianlun
 from plugins.nonebot_plugin_nianlun.memory.fact_items import FactItem
 from plugins.nonebot_plugin_nianlun.store import (
     chats,
+    editing,
     exclusions,
     facts,
     forgetting,
@@ -34,7 +35,7 @@ from plugins.nonebot_plugin_nianlun.store import (
     withdrawals,
 )
 from plugins.nonebot_plugin_nianlun.store.database import transactional
-from plugins.nonebot_plugin_nianlun.store.models import Chat, Memory, NoteVersion
+from plugins.nonebot_plugin_nianlun.store.models import Activity, Chat, Memory, NoteVersion
 from plugins.nonebot_plugin_nianlun.types import ChatKey, Incoming, SkipReason, Usage, Withdrawal
 from tests.support.scripted_writer import SetClock
 
@@ -266,6 +267,7 @@ async def test_versions_are_listed_shown_and_compared(room: Room) -> None:
     assert "已经清空" in await room.told("版本 昨天 1")
     assert "没有第 9 版" in await room.refused("版本 昨天 9")
     assert (await room.told("对比 昨天")).splitlines() == [
+        "第 2 版 → 第 3 版",
         "　……1 句没有变",
         "－我很累。",
         "＋我不累。",
@@ -274,7 +276,42 @@ async def test_versions_are_listed_shown_and_compared(room: Room) -> None:
     assert (await room.told("对比 昨天 3 3")) == "两版的文字一样。"
     assert "要比哪两版" in await room.refused("对比 昨天 1")
     assert "还没有写成记忆" in await room.refused("对比 2026-01-05")
-    assert "这个日期" in await room.refused("版本 胡说")
+    assert "这个日期、活动或词条" in await room.refused("版本 胡说")
+
+
+async def test_activities_and_facts_have_versions_too(room: Room) -> None:
+    await room.say("早")
+    common = {"chat_id": room.chat_id, "text": "早上好。", "writer": "model", "written_at": NOON}
+    where = {"number": 3, "date": "2026-11-26", "origin": "window", "time": NOON}
+    await Activity(**common, **where, version=1).save()
+    await editing.edit(room.chat_id, "activity", "3", "她道了早安。", "20003", NOON)
+    assert (await room.told("版本 &3")).splitlines() == [
+        "第 2 版 · 20003 改写 · 2026-11-27 12:00 · 6 字",
+        "第 1 版 · 模型 · 2026-11-27 12:00 · 4 字",
+    ]
+    assert (await room.told("版本 ＆3 1")).startswith("早上好。\n")
+    assert "－早上好。\n＋她道了早安。" in await room.told("对比 &3")
+    for owner, texts in (("20001", ("美式", "拿铁")), ("", ("随便",))):
+        for minutes, text in enumerate(texts):
+            item = FactItem("preferences", "冰 咖啡", text)
+            at = NOON + timedelta(minutes=minutes)
+            await facts.remember(room.chat_id, owner, [item], None, at)
+    told = await room.told('版本 "preferences：冰 咖啡"')
+    assert "这个会话的 preferences:冰 咖啡：\n第 1 版 · 2026-11-27 12:00 · 2 字" in told
+    assert "第 2 版 · 2026-11-27 12:01 · 2 字\n第 1 版" in told
+    told = await room.told('对比 "preferences:冰 咖啡" 1 2')
+    assert "－美式\n＋拿铁" in told
+    assert "没有第 2 版" in told
+    await facts.remove(room.chat_id, "", "preferences", "冰 咖啡", NOON)
+    assert "－美式\n＋拿铁" in await room.told('对比 "preferences:冰 咖啡"')
+    other = (await chats.ensure([OTHER], NOON))[OTHER]
+    await Activity(**{**common, **where, "chat_id": other, "number": 4}, version=1).save()
+    await facts.remember(other, "20001", [FactItem("event", "伞", "别处")], None, NOON)
+    for typed in ("&4", "&999999999999999", "event:伞", f"a:{'长' * 999}"):
+        assert "没有" in await room.refused(f"版本 {typed}")
+        assert "没有" in await room.refused(f"对比 {typed} 1 2")
+    for number in ("0", "-1", "9" * 30):
+        assert "没有第" in await room.refused(f"版本 &3 {number}")
 
 
 async def test_this_day_of_earlier_years(room: Room) -> None:

@@ -11,7 +11,14 @@ from nonebot.adapters.onebot.v11 import Bot, MessageEvent
 from nonebot_plugin_alconna import Args
 
 from ..capture.events import chat_of, reply_target, sender_role, time_of
-from ..errors import ChatError, CorrectionError, NianlunError, NotRecorded
+from ..errors import (
+    ChatError,
+    CorrectionError,
+    NianlunError,
+    NoteRejected,
+    NotRecorded,
+    SpeakerError,
+)
 from ..store.database import trouble_of
 from ..types import ChatKey
 from .command import Answer, Asked, Command, NotUnderstood, WrongUsage
@@ -66,7 +73,7 @@ class Answering:
         verb = request.command.verb
         try:
             return await self._serve(asked, request)
-        except (ChatError, CorrectionError, NotRecorded) as error:
+        except (ChatError, CorrectionError, NoteRejected, NotRecorded, SpeakerError) as error:
             return Answer(f"没有做成：{error}")
         except NianlunError as error:
             logger.opt(exception=error).warning(f"{here} 的「{verb}」没有做成")

@@ -11,7 +11,6 @@ from nonebot_plugin_alconna import Args, MultiVar
 
 from ..errors import CorrectionError, NianlunError, Overtaken
 from ..memory.periods import PERIOD_HINT
-from ..memory.render import one_line
 from ..store import deleting, editing, memories, messages
 from ..types import Activity, MemoryKind, Note
 from .command import Answer, Asked, Command, WrongUsage, rest_of_line
@@ -25,7 +24,7 @@ from .correcting_views import (
 from .remembering import Remembering
 from .sending import deliver
 from .subjects import Subject, read_activity, read_message, read_subject
-from .views import inspection_view, tidy_view
+from .views import echo, inspection_view, tidy_view
 
 if TYPE_CHECKING:
     from ..lifecycle import Nianlun
@@ -92,7 +91,7 @@ class Correcting:
         now = self._nianlun.clock.now()
         subject = read_subject(typed, self._nianlun.calendar, now)
         if subject is None:
-            raise WrongUsage(f"没有 {one_line(typed)[:20]} 这个日期或活动。{PERIOD_HINT}")
+            raise WrongUsage(f"没有 {echo(typed)} 这个日期或活动。{PERIOD_HINT}")
         return subject
 
     async def _edit(self, asked: Asked) -> str:
@@ -175,7 +174,7 @@ class Correcting:
             elif (number := read_activity(one)) is not None:
                 numbers.append(number)
             else:
-                raise WrongUsage(f"不认识 {one_line(one)[:20]}：消息写成 #12，活动写成 &3。")
+                raise WrongUsage(f"不认识 {echo(one)}：消息写成 #12，活动写成 &3。")
         if not typed:
             seqs = [await self._quoted(asked, chat_id)]
         if len(typed) > _MOST_AT_ONCE:

@@ -71,7 +71,9 @@ def deleted_view(
         lines.append(f"删掉了消息 {named}：原话已经清空，再传来或导入也不会回来。")
     if activities:
         named = " ".join(f"&{number}" for number in activities)
-        lines.append(f"删掉了活动 {named}：不会再从那些话写出来，从中记下的事实也拿掉了。")
+        lines.append(
+            f"删掉了活动 {named}：不会再从那些话写出来，再导入也不会回来，从中记下的事实也拿掉了。"
+        )
     if rewritten:
         lines.append(f"用到它们的 {rewritten} 篇记忆清空了，会按剩下的重写。")
     if edited:

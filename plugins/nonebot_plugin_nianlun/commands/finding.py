@@ -27,6 +27,7 @@ from .finding_views import (
     people_view,
     said_view,
 )
+from .views import echo
 
 if TYPE_CHECKING:
     from ..lifecycle import Nianlun
@@ -173,7 +174,7 @@ class Finding:
         if colon:
             rows = [row for row in rows if row.name == name]
         if not rows:
-            raise ChatError(f"没有 {one_line(typed)[:60]} 这个词条")
+            raise ChatError(f"没有 {echo(typed, 60)} 这个词条")
         owners = await self._names(chat_id, {row.owner for row in rows if row.owner})
         if not colon:
             return Answer(facts_view(rows, owners), f"词条：{one_line(category)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, timedelta
 import re
 from typing import TYPE_CHECKING
@@ -14,22 +14,26 @@ from ..errors import ChatError
 from ..memory.anniversaries import same_dates
 from ..memory.calendar import titled
 from ..memory.periods import PERIOD_HINT, PERIOD_SHAPE, read_date, read_time
-from ..memory.render import one_line
-from ..store import memories, usage
+from ..memory.render import display_names, one_line
+from ..store import facts, memories, usage
 from ..store.database import trouble_of
-from ..types import MemoryKind
+from ..store.speakers import current_names
+from ..types import Activity, Memory, MemoryKind
 from .command import Answer, Asked, Command, NotUnderstood, WrongUsage, rest_of_line
+from .correcting_views import owner_words
 from .drawing import usage_picture
 from .looking_views import (
     Version,
     comparison,
     earlier_years_view,
+    last_change,
     prompt_view,
     usage_view,
     version_view,
     versions_view,
 )
-from .views import activities_view, memory_view, status_view, troubles_view
+from .subjects import Subject, read_fact, read_subject
+from .views import activities_view, echo, memory_view, status_view, troubles_view
 
 if TYPE_CHECKING:
     from ..lifecycle import Nianlun
@@ -75,11 +79,11 @@ class Looking:
             Command(
                 "版本",
                 "govern",
-                "一天、一月、一年的记忆改过几版；带上版本号就看那一版",
+                "一篇记忆、一条活动或一个词条改过几版；带上版本号就看那一版",
                 self._versions,
                 (dated, Args["版本;?", int]),
                 example="2026-01-05",
-                usage="日期 [版本号]",
+                usage="日期|&活动|分类:名 [版本号]",
             ),
             Command(
                 "对比",
@@ -88,7 +92,7 @@ class Looking:
                 self._compare,
                 (dated, Args["旧版;?", int]["新版;?", int]),
                 example="2026-01-05 1 2",
-                usage="日期 [旧版 新版]",
+                usage="日期|&活动|分类:名 [旧版 新版]",
             ),
         )
 
@@ -151,7 +155,7 @@ class Looking:
     def _read(self, typed: str) -> tuple[MemoryKind, str]:
         period = self._date(typed)
         if period is None:
-            raise WrongUsage(f"没有 {one_line(typed)[:20]} 这个日期。{PERIOD_HINT}")
+            raise WrongUsage(f"没有 {echo(typed)} 这个日期。{PERIOD_HINT}")
         return period
 
     async def _earlier_years(self, asked: Asked) -> Answer:
@@ -178,40 +182,92 @@ class Looking:
         return Answer(usage_view(counts, today), "近 30 天的用量", picture=picture)
 
     async def _versions(self, asked: Asked) -> Answer:
-        key, versions = await self._all_versions(asked)
+        found = await self._all_versions(asked)
         number = asked.arguments.get("版本")
         if number is None:
-            return Answer(versions_view(versions, self._calendar), f"{key} 的版本")
-        return Answer(version_view(_of(versions, number), self._calendar), f"{key} 第 {number} 版")
+            return _in_one(found, lambda all_: versions_view(all_, self._calendar), "的版本")
+        return _in_one(
+            found, lambda all_: version_view(_of(all_, number), self._calendar), f"第 {number} 版"
+        )
 
     async def _compare(self, asked: Asked) -> Answer:
-        key, versions = await self._all_versions(asked)
-        if "旧版" in asked.arguments:
-            if "新版" not in asked.arguments:
-                raise WrongUsage("要比哪两版？")
-            old, new = (_of(versions, asked.arguments[name]) for name in ("旧版", "新版"))
-        elif len(versions) > 1:
-            old, new = versions[-2:]
-        else:
-            return Answer(f"{key} 只有一版，没有可以比的。")
-        return Answer(comparison(old, new), f"{key} 第 {old.number} 版 → 第 {new.number} 版")
+        found = await self._all_versions(asked)
+        old, new = (asked.arguments.get(name) for name in ("旧版", "新版"))
+        if old is None:
+            return _in_one(found, last_change, "最近两版")
+        if new is None:
+            raise WrongUsage("要比哪两版？")
+        return _in_one(
+            found,
+            lambda all_: comparison(_of(all_, old), _of(all_, new)),
+            f"第 {old} 版 → 第 {new} 版",
+        )
 
-    async def _all_versions(self, asked: Asked) -> tuple[str, list[Version]]:
-        """Every version of a day, month or year, oldest first."""
-        kind, key = self._read(asked.arguments["日期"])
+    async def _all_versions(self, asked: Asked) -> dict[str, list[Version]]:
+        """Every version of a note, oldest first, by what it is called; of a fact that several
+        have, those of each."""
+        typed: str = asked.arguments["日期"]
+        subject = read_subject(typed, self._calendar, self._nianlun.clock.now())
         chat_id = await self._nianlun.settled(asked.chat)
-        now = await memories.memory(chat_id, kind, key)
-        earlier = await memories.versions(chat_id, kind, key)
+        if subject is not None:
+            return {str(subject): await self._note_versions(chat_id, subject)}
+        if (named := read_fact(typed)) is None:
+            raise WrongUsage(f"没有 {echo(typed)} 这个日期、活动或词条。{PERIOD_HINT}")
+        return await self._fact_versions(chat_id, *named)
+
+    async def _note_versions(self, chat_id: int, subject: Subject) -> list[Version]:
+        now: Memory | Activity | None
+        if subject.kind == "activity":
+            now = await memories.activity(chat_id, int(subject.ref))
+        else:
+            now = await memories.target(chat_id, subject.kind, subject.ref)
+        earlier = await memories.versions(chat_id, subject.kind, subject.ref)
         versions = [Version(old.version, old.text, old.writer, old.written_at) for old in earlier]
         if now is not None:
             versions.append(Version(now.version, now.text, now.writer, now.written_at))
         if not versions:
-            raise ChatError(f"{key} 还没有写成记忆")
-        return key, versions
+            what = f"没有{subject}" if subject.kind == "activity" else f"{subject} 还没有写成记忆"
+            raise ChatError(what)
+        return versions
+
+    async def _fact_versions(
+        self, chat_id: int, category: str, name: str
+    ) -> dict[str, list[Version]]:
+        rows = await facts.named(chat_id, category, name)
+        if not rows:
+            raise ChatError(f"没有 {echo(f'{category}:{name}', 60)} 这个词条")
+        owners = display_names(await current_names(chat_id, {row.owner for row in rows} - {""}))
+        found: dict[str, list[Version]] = {}
+        for row in rows:
+            texts = [*await facts.journal(row.id), row]
+            key = f"{owner_words(row.owner, owners)}的 {one_line(f'{category}:{name}')}"
+            found[key] = [
+                Version(number, text.text, None, text.written_at)
+                for number, text in enumerate(texts, 1)
+            ]
+        return found
+
+
+def _in_one(
+    found: Mapping[str, list[Version]], view: Callable[[list[Version]], str], what: str
+) -> Answer:
+    """One answer about all that bear the name."""
+    if len(found) == 1:
+        [(called, versions)] = found.items()
+        return Answer(view(versions), f"{called} {what}")
+    parts = [f"{called}：\n{_view_of(versions, view)}" for called, versions in found.items()]
+    return Answer("\n\n".join(parts), what)
+
+
+def _view_of(versions: list[Version], view: Callable[[list[Version]], str]) -> str:
+    try:
+        return view(versions)
+    except WrongUsage as error:
+        return str(error)
 
 
 def _of(versions: Sequence[Version], number: int) -> Version:
     for version in versions:
         if version.number == number:
             return version
-    raise WrongUsage(f"没有第 {number} 版。")
+    raise WrongUsage(f"没有第 {str(number)[:12]} 版，现在到第 {versions[-1].number} 版。")

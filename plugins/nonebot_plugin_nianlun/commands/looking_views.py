@@ -15,7 +15,7 @@ from ..memory.keymarks import show_key_marks
 from ..memory.prompt import ReplyPrompt
 from ..memory.render import one_line
 from ..types import Memory
-from .views import version_line
+from .views import moment, version_line
 
 if TYPE_CHECKING:
     from ..store.models import UsageCount
@@ -30,6 +30,8 @@ _PURPOSES = {
     "embedding": "向量",
     "caption": "看图",
 }
+_GONE = {False: " · 已清空", True: " · 拿掉了"}
+"""What a version without a text is called; by whether it is a fact's."""
 _ROLES = {"system": "设定和记忆", "user": "别人说的", "assistant": "自己说的"}
 _LAYERS = {
     "base": "人设",
@@ -45,12 +47,13 @@ _LAYERS = {
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A text of a day, month or year as it stands or stood."""
+    """A text of a note or a fact as it stands or stood."""
 
     number: int
     text: str
-    """Empty when it held something that was taken back."""
-    writer: str
+    """Empty when it held something that was taken back, and while a fact was taken away."""
+    writer: str | None
+    """None of a fact."""
     written_at: datetime
 
 
@@ -89,18 +92,34 @@ def usage_view(counts: Sequence[UsageCount], today: date) -> str:
     return "\n".join(lines)
 
 
+def last_change(versions: Sequence[Version]) -> str:
+    """What the newest version changed."""
+    if len(versions) < 2:
+        return "只有一版，没有可以比的。"
+    old, new = versions[-2:]
+    return f"第 {old.number} 版 → 第 {new.number} 版\n{comparison(old, new)}"
+
+
 def versions_view(versions: Sequence[Version], calendar: Calendar) -> str:
     """A line for each, newest first."""
     return "\n".join(
-        version_line(one.number, one.writer, one.written_at, calendar)
-        + (f" · {len(one.text)} 字" if one.text else " · 已清空")
+        _frame(one, calendar)
+        + (f" · {len(one.text)} 字" if one.text else _GONE[one.writer is None])
         for one in reversed(versions)
     )
 
 
 def version_view(one: Version, calendar: Calendar) -> str:
     text = show_key_marks(one.text) or "这一版已经清空：它用到的话被撤回或忘记了。"
-    return f"{text}\n{version_line(one.number, one.writer, one.written_at, calendar)}"
+    if one.writer is None:
+        text = one.text or "这时候拿掉了。"
+    return f"{text}\n{_frame(one, calendar)}"
+
+
+def _frame(one: Version, calendar: Calendar) -> str:
+    if one.writer is None:
+        return f"第 {one.number} 版 · {moment(one.written_at, calendar)}"
+    return version_line(one.number, one.writer, one.written_at, calendar)
 
 
 def comparison(old: Version, new: Version) -> str:

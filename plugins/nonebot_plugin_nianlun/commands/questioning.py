@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 from ..errors import CorrectionError
 from ..memory.provenance import Held
-from ..memory.render import display_names, one_line
+from ..memory.render import display_names
 from ..memory.why import Edit, FactWhy, explain
 from ..store import memories, provenance
 from ..store.speakers import current_names
-from ..types import Message, NoteKind
+from ..types import MemoryKind, Message, NoteKind
 from .command import Answer, Asked, Command, WrongUsage, rest_of_line
 from .questioning_views import Showing, activity_why, fact_why, memory_why
 from .subjects import Subject, read_fact, read_subject
+from .views import echo
 
 if TYPE_CHECKING:
     from ..lifecycle import Nianlun
@@ -50,18 +51,23 @@ class Questioning:
             return await self._note(chat_id, subject)
         if (named := read_fact(typed)) is not None:
             return await self._facts(asked, chat_id, *named)
-        raise WrongUsage(f"不认识 {one_line(typed)[:20]}：写日期、&3 或 分类:名。")
+        raise WrongUsage(f"不认识 {echo(typed)}：写日期、&3 或 分类:名。")
 
     async def _note(self, chat_id: int, subject: Subject) -> Answer:
         if subject.kind == "activity":
             return await self._activity(chat_id, int(subject.ref))
         memory = await memories.memory(chat_id, subject.kind, subject.ref)
         if memory is None:
-            raise CorrectionError(f"{subject} 还没有写成记忆")
+            raise CorrectionError(await self._missing(chat_id, subject.kind, subject.ref))
         held = await provenance.beneath(chat_id, memory)
         showing = await self._showing(chat_id, held.messages.values(), held)
         text = memory_why(memory, explain(held, memory), showing)
         return Answer(text, f"为什么这样记：{subject}")
+
+    async def _missing(self, chat_id: int, kind: MemoryKind, period: str) -> str:
+        if await memories.target(chat_id, kind, period) is None:
+            return f"{period} 还没有写成记忆"
+        return f"{period} 里面有话收回或删掉了，正等着重写，写好了再来"
 
     async def _activity(self, chat_id: int, number: int) -> Answer:
         activity = await memories.activity(chat_id, number)
@@ -82,7 +88,7 @@ class Questioning:
         if not asked.governs:
             found = [fact for fact in found if fact.owner in ("", asked.user_id)]
         if not found:
-            raise CorrectionError(f"没有 {one_line(category)}:{one_line(name)[:40]} 这个词条")
+            raise CorrectionError(f"没有 {echo(f'{category}:{name}', 60)} 这个词条")
         shown = found[:_MOST_OWNERS]
         said = [fact.source for fact in shown if fact.source is not None]
         showing = await self._showing(chat_id, said, owners=shown)

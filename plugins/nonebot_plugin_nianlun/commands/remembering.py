@@ -8,13 +8,21 @@ from typing import TYPE_CHECKING
 
 from nonebot_plugin_alconna import Args
 
-from ..errors import CorrectionError, NoteRejected
-from ..memory.fact_items import FACT_UNITS, FactItem, fact_category, fact_item, fact_name
+from ..errors import CorrectionError, NoteRejected, NotRecorded
+from ..memory.fact_items import (
+    FACT_NAME_CHARACTERS,
+    FACT_UNITS,
+    FactItem,
+    fact_category,
+    fact_item,
+    fact_name,
+)
 from ..memory.promises import PROMISE, due_day
 from ..memory.render import display_names, one_line
 from ..memory.secrets import mask_secrets
 from ..memory.units import count_units
 from ..store import facts, messages
+from ..store.exclusions import opted_out
 from ..store.people import person
 from ..store.speakers import current_names
 from .command import Asked, Command, WrongUsage, rest_of_line
@@ -25,6 +33,7 @@ from .correcting_views import (
     several_owners_view,
 )
 from .subjects import read_fact
+from .views import echo
 
 if TYPE_CHECKING:
     from ..lifecycle import Nianlun
@@ -74,7 +83,13 @@ class Remembering:
         item = self._item(asked, named, content)
         source = await self._source(asked, chat_id)
         now = self._nianlun.clock.now()
-        [change] = await facts.remember(chat_id, owner, [item], source, now)
+        try:
+            [change] = await facts.remember(chat_id, owner, [item], source, now)
+        except NotRecorded:
+            if owner and await opted_out(chat_id, owner):
+                told = f"你说过别记你，没有保存。要我再记，请发送：{asked.head} 可以记我"
+                raise CorrectionError(told) from None
+            raise
         names = await self._names(chat_id, [owner])
         return remembered_view(
             item,
@@ -110,11 +125,15 @@ class Remembering:
         owner = await self._owner(asked, chat_id, owners, whom)
         if owner is None:
             return several_owners_view(category, name, owners, names, asked.head)
-        if not await facts.erase(chat_id, owner, category, name):
+        now = self._nianlun.clock.now()
+        if not await facts.erase(chat_id, owner, category, name, asked.at, now):
             raise CorrectionError(f"没有 {category}:{name} 这一条")
         self._nianlun.traces.soon()
         whose = "你" if owner == asked.user_id else owner_words(owner, names)
-        return f"拿掉了{whose}的 {category}:{name}，它以前的写法也清掉了。"
+        return (
+            f"拿掉了{whose}的 {category}:{name}，它以前的写法也清掉了；"
+            "到现在为止说过的话不会再让它回来。"
+        )
 
     async def _owners(self, asked: Asked, chat_id: int, category: str, name: str) -> list[str]:
         """Who has a fact of that name; whether others do, only those who govern are told."""
@@ -159,6 +178,12 @@ def _named(typed: str) -> tuple[str, str]:
     if found is None:
         raise WrongUsage(f"请写成 分类:名。{categories_hint()}")
     try:
-        return fact_category(found[0]), fact_name(found[1])
+        category = fact_category(found[0])
     except NoteRejected as error:
-        raise WrongUsage(f"{error}。{categories_hint()}") from error
+        raise WrongUsage(f"没有 {echo(found[0])} 这样的分类。{categories_hint()}") from error
+    try:
+        return category, fact_name(found[1])
+    except NoteRejected as error:
+        raise WrongUsage(
+            f"名要 1 到 {FACT_NAME_CHARACTERS} 个字，里面不能有 : | # [[ ]]。"
+        ) from error

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 import re
+import unicodedata
 
 from ..memory.calendar import Calendar
 from ..memory.periods import read_date
 from ..types import NoteKind
 
-_ACTIVITY = re.compile(r"[&＆]([0-9]{1,15})")
-_MESSAGE = re.compile(r"[#＃]([0-9]{1,15})")
+_ACTIVITY = re.compile(r"&([0-9]{1,15})")
+_MESSAGE = re.compile(r"#([0-9]{1,15})")
 _FACT = re.compile(r"([^:：\s]+)\s*[:：]\s*(.+)", re.DOTALL)
 
 
@@ -27,15 +28,20 @@ class Subject:
         return f"活动 &{self.ref}" if self.kind == "activity" else self.ref
 
 
+def _plain(text: str) -> str:
+    """Phones type full-width signs and digits."""
+    return unicodedata.normalize("NFKC", text.strip())
+
+
 def read_activity(text: str) -> int | None:
     """`&3` -> 3."""
-    found = _ACTIVITY.fullmatch(text.strip())
+    found = _ACTIVITY.fullmatch(_plain(text))
     return None if found is None else int(found[1])
 
 
 def read_message(text: str) -> int | None:
     """`#12` -> 12."""
-    found = _MESSAGE.fullmatch(text.strip())
+    found = _MESSAGE.fullmatch(_plain(text))
     return None if found is None else int(found[1])
 
 

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+import unicodedata
 
 from ..memory.calendar import Calendar
 from ..memory.invariants import Inspection
 from ..memory.keymarks import show_key_marks
 from ..memory.render import one_line
-from ..types import Activity, ChatKind, ChatStatus, Forgotten, Memory, TidyReport
+from ..types import COMMAND_LINE, Activity, ChatKind, ChatStatus, Forgotten, Memory, TidyReport
 
-WRITERS = {"model": "模型", "offline": "离线写手"}
+WRITERS = {"model": "模型", "offline": "离线写手", COMMAND_LINE: "命令行导入的改写"}
+
+
+def echo(typed: str, most: int = 20) -> str:
+    """What somebody typed, as it is told back to them: on one line, and nothing in it hides or
+    turns the direction of what follows."""
+    seen = "".join(char for char in one_line(typed) if unicodedata.category(char) != "Cf")
+    return seen.strip()[:most] or "（看不见的字）"
 
 
 def memory_view(memory: Memory, calendar: Calendar) -> str:
