@@ -52,13 +52,22 @@ async def export(nianlun: Nianlun, arguments: argparse.Namespace) -> int:
             raise NianlunError("导出成 markdown 要用 -o 写上放进哪个文件夹，或哪个 .zip 文件")
         async for row in rows:
             sys.stdout.write(as_line(row))
-    elif arguments.format == "jsonl":
+        return 0
+    await asyncio.to_thread(_look_at, output, nianlun.path)
+    if arguments.format == "jsonl":
         await write_json_lines(output, rows)
     elif output.suffix.lower() == ".zip":
         await write_zip(output, rows)
     else:
         await write_vault(output, rows)
     return 0
+
+
+def _look_at(output: Path, database: Path) -> None:
+    try:
+        backup.may_replace(output, database)
+    except OSError as error:
+        raise NianlunError(f"写不了 {output}：{error.strerror or error}") from error
 
 
 async def back_up(nianlun: Nianlun, arguments: argparse.Namespace) -> int:

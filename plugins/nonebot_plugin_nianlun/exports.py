@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 import json
 from pathlib import Path
 import shutil
@@ -16,12 +17,16 @@ from typing import Any, Self
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from .errors import NianlunError
-from .memory.vault_pages import MARK, OURS, as_line, files, message_file
+from .memory.vault import front_matter
+from .memory.vault_pages import FOLDERS, MARK, OURS, as_line, files, message_file
+from .store import leftovers
 
 Rows = AsyncIterator[dict[str, Any]]
 
 _AT_ONCE = 1000
 """Lines that are written together."""
+_LONGEST_LINE = 1000
+"""Bytes of the first lines of a page; a chat is called shorter."""
 _UNFINISHED = f"{MARK}.part"
 """In place of the mark while the files are replaced."""
 
@@ -38,15 +43,16 @@ async def write_json_lines(path: Path, rows: Rows) -> None:
     except OSError as error:
         raise _cannot(path, error) from error
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):  # a name that is too long cannot even be removed
+            partial.unlink(missing_ok=True)
 
 
 async def write_vault(folder: Path, rows: Rows) -> None:
     """The files of `memory/vault_pages.py` in a folder, which is made where there is none.
 
     One that holds a vault of the same chat is brought up to date: what did not change is left
-    alone, and so is every file that is not a vault's. Raises NianlunError when there is something
-    else, or when it cannot be written.
+    alone, and so is every file that was not written here. Raises NianlunError when there is
+    something else, or something of another's in the place of a page, or when it cannot be written.
     """
     folder = await asyncio.to_thread(folder.resolve)
     try:
@@ -86,7 +92,9 @@ class _Stage:
     """A folder beside the place of what is written, gone when it is left."""
 
     def __init__(self, place: Path) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
+        prefix = f".{place.name}.nianlun-"
+        leftovers.remove(path for path in place.parent.iterdir() if path.name.startswith(prefix))
+        self.path = Path(tempfile.mkdtemp(prefix=prefix, dir=place.parent))
 
     def __enter__(self) -> Self:
         return self
@@ -124,8 +132,9 @@ class _Stage:
 
 def _names(folder: Path) -> list[str]:
     """The files of a vault in a folder, the mark last."""
-    found = [path for path in folder.rglob("*") if not path.is_dir()]
-    names = (path.relative_to(folder).as_posix() for path in found)
+    # Not deeper: what else an owner keeps there may be large, or nested without end.
+    found = [*folder.iterdir(), *(page for name in FOLDERS for page in (folder / name).glob("*"))]
+    names = (path.relative_to(folder).as_posix() for path in found if not path.is_dir())
     return sorted((name for name in names if OURS.fullmatch(name)), key=lambda name: name == MARK)
 
 
@@ -134,18 +143,35 @@ def _publish(stage: Path, folder: Path, header: dict[str, Any]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     else:
         _look_whose(folder, header)
+    names, there = _names(stage), _names(folder)
+    foreign = {name for name in there if not _is_ours(folder / name, header)}
+    if taken := sorted(foreign.intersection(names)):
+        raise NianlunError(f"{folder / taken[0]} 不是年轮写的，没有盖掉它：请先改名或移开")
     mark, unfinished = folder / MARK, folder / _UNFINISHED
-    if mark.exists():
-        mark.replace(unfinished)
-    names = _names(stage)
+    # From the first file on it is known whose this is, also when it is not finished.
+    shutil.copyfile(stage / MARK, stage / _UNFINISHED)
+    (stage / _UNFINISHED).replace(unfinished)
+    mark.unlink(missing_ok=True)
     for name in names:
         new, old = stage / name, folder / name
         old.parent.mkdir(exist_ok=True)
         if old.is_symlink() or not old.is_file() or old.read_bytes() != new.read_bytes():
             new.replace(old)
-    for name in set(_names(folder)) - set(names):
-        (folder / name).unlink()
+    for name in set(there) - foreign - set(names):
+        (folder / name).unlink(missing_ok=True)
     unfinished.unlink(missing_ok=True)
+
+
+def _is_ours(path: Path, header: dict[str, Any]) -> bool:
+    """Whether a file of a vault was written here: pages say of which chat they are."""
+    if path.suffix != ".md":
+        return True
+    if path.is_symlink():
+        return False
+    begins = front_matter({"chat": header["chat"]}).split("\n")[:2]
+    with path.open("rb") as file:
+        found = [file.readline(_LONGEST_LINE) for _ in begins]
+    return [line.decode("utf-8-sig", "replace").strip() for line in found] == begins
 
 
 def _look_whose(folder: Path, header: dict[str, Any]) -> None:
@@ -180,4 +206,5 @@ def _zip(stage: Path, path: Path) -> None:
                     shutil.copyfileobj(source, target)
         partial.replace(path)
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):  # a name that is too long cannot even be removed
+            partial.unlink(missing_ok=True)

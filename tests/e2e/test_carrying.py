@@ -87,7 +87,7 @@ async def test_a_file_is_looked_at_and_brought_in(bot: BotProcess, client: OneBo
     group = GROUP + 1
     where = {"group_id": group, "user_id": 10010}
     await client.group_message("这里是新群", group_id=group)
-    assert "先把文件发到这里" in await command(client, "导入", **where)
+    assert "没有看到你刚发的文件" in await command(client, "导入", **where)
     exported = (await bot.cli_ok("export", CHAT)).encode()
     client.answers["get_file"] = {"base64": b64encode(exported).decode()}
     client.failures["get_group_file_url"] = ApiFailure(1404, "没有这个接口")
@@ -111,6 +111,69 @@ async def test_a_file_is_looked_at_and_brought_in(bot: BotProcess, client: OneBo
     assert "只有群主" in await command(client, "导入", role="member", **where)
 
 
+async def test_a_file_is_found_however_it_is_told(client: OneBotClient) -> None:
+    group = GROUP + 2
+    where = {"group_id": group, "user_id": 10010}
+    await client.group_message("这里也是新群", group_id=group)
+    assert "没有看到你刚发的文件" in await command(client, "导入", **where)
+    _, exported = await uploaded(client, "导出")
+    client.answers["get_group_file_url"] = {"url": ""}
+    client.answers["get_file"] = {"base64": b64encode(exported).decode()}
+    file = {"id": "/甲", "name": "甲.jsonl", "size": len(exported), "busid": 102}
+    notice = {"post_type": "notice", "notice_type": "group_upload", "file": file}
+    await client.emit(notice | where)
+    asked = (await client.wait_for_send(group)).text
+    assert asked.startswith("甲.jsonl 是年轮自己导出的 JSON Lines：group:8101，")
+    big = {"file": "乙.zip", "file_id": "/乙", "file_size": str(200 << 20)}
+    await client.group_message([{"type": "file", "data": big}], group_id=group, user_id=10010)
+    await client.settle()
+    assert "它有 200 MB，这里最多收 64 MB" in await command(client, "导入", **where)
+    asked = await command(client, "导入 甲", **where)
+    assert asked.startswith("甲.jsonl 是")
+    assert "没有叫这个名字" in await command(client, "导入 丙", **where)
+    assert "引用的那条消息里没有文件" in (await answer_to_quoted(client, "导入", **where))
+    client.answers.pop("get_group_file_url")
+
+
+async def answer_to_quoted(client: OneBotClient, text: str, **values: Any) -> str:
+    said = await client.group_message("不是文件", **values)
+    quote = {"type": "reply", "data": {"id": str(said["message_id"])}}
+    typed = {"type": "text", "data": {"text": f"/记忆 {text}"}}
+    await client.group_message([quote, typed], role="owner", **values)
+    return (await client.wait_for_send(values["group_id"])).text
+
+
+async def test_an_edited_vault_changes_the_memory(client: OneBotClient, tmp_path: Path) -> None:
+    before = await activity(client)
+    name, content = await uploaded(client, "导出 markdown")
+    (tmp_path / name).write_bytes(content)
+    changed = tmp_path / "changed.zip"
+    with ZipFile(tmp_path / name) as exported, ZipFile(changed, "w") as archive:
+        for page in exported.namelist():
+            text = exported.read(page).decode()
+            text = text.replace(f"\n{before['text']}\n", "\n我在文件夹里改的。\n", 1)
+            # As an old tool for Windows packs a folder.
+            archive.writestr(f"我的\\{page}".replace("/", "\\"), text.replace("\n", "\r\n"))
+    client.answers["get_file"] = {"base64": b64encode(changed.read_bytes()).decode()}
+    sent = [{"type": "file", "data": {"file": "vault.zip", "file_id": "/v"}}]
+    await client.group_message(sent, group_id=GROUP, user_id=10010)
+    await client.settle()
+    asked = await command(client, "导入", user_id=10010)
+    assert "1 处导出以后改过的正文会记在你名下" in asked
+    code = re.search(r"导入 (\d{6})", asked)
+    assert code is not None
+    assert "照改 1 篇" in await command(client, f"导入 {code[1]}", user_id=10010)
+    after = await activity(client)
+    assert (after["text"], after["writer"]) == ("我在文件夹里改的。", "10010")
+    assert after["versions"][-1]["text"] == before["text"]
+
+
+async def activity(client: OneBotClient) -> dict[str, Any]:
+    _, content = await uploaded(client, "导出")
+    rows = map(json.loads, content.decode().splitlines())
+    return next(row for row in rows if row["type"] == "activity")
+
+
 async def test_a_vault_is_made_and_brought_up_to_date(
     bot: BotProcess, client: OneBotClient
 ) -> None:
@@ -118,7 +181,8 @@ async def test_a_vault_is_made_and_brought_up_to_date(
     vault = bot.folder / "vault"
     (vault / "自己的.md").write_text("我的", "utf-8")
     (vault / "wiki").mkdir(exist_ok=True)
-    (vault / "wiki" / "stale.md").write_text("旧的", "utf-8")
+    stale = f'---\nchat: "{CHAT}"\n---\n旧的'
+    (vault / "wiki" / "stale.md").write_text(stale, "utf-8")
     (day,) = vault.glob("diary/*.md")
     assert "\\## 23:59" not in day.read_text("utf-8").split("\n## ")[0]
     await bot.cli_ok("export", CHAT, "--format", "markdown", "-o", "vault")
@@ -132,9 +196,10 @@ async def test_a_vault_is_made_and_brought_up_to_date(
     ]
     texts = [[row["text"] for row in rows if row["type"] != "message"] for rows in (ours, theirs)]
     assert texts[0] == texts[1]
-    done = await bot.cli("export", "group:8199", "--format", "markdown", "-o", "vault")
-    assert done.returncode == 1
-    check_failure(done)
+    for place in (["-o", "vault", "--format", "markdown"], ["-o", str(bot.database)]):
+        done = await bot.cli("export", "group:8199", *place)
+        assert done.returncode == 1
+        check_failure(done)
 
 
 async def test_the_database_is_restored_under_a_running_bot(new_bot: Any) -> None:
@@ -168,12 +233,20 @@ async def test_doctor_says_what_to_do(bot: BotProcess, client: OneBotClient) -> 
 
 
 async def test_a_program_is_told_of_a_database_that_cannot_be_opened(new_bot: BotMaker) -> None:
-    bot = new_bot()
+    bot = new_bot(fresh=True)
     file = bot.folder / "data" / "nonebot_plugin_nianlun" / "nianlun.db"
-    file.parent.mkdir(parents=True)
+    file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(b"this is no database, only text" * 100)
     done = await bot.cli("doctor", "--json")
     found = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
     assert done.returncode == 1
     assert found["database"]["state"] == "wrong"
     assert found["database"]["todo"]
+    bot.env["LOCALSTORE_DATA_DIR"] = str(bot.folder / "bot.py")
+    done = await bot.cli("doctor", "--json")
+    found = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
+    assert (done.returncode, done.stderr) == (1, "")
+    assert found["database"]["state"] == "wrong"
+    assert await bot.run_to_end() == 1
+    assert "Traceback" not in bot.output
+    assert "打不开数据库" in bot.output

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+import os
 from pathlib import Path
 import shutil
 import sqlite3
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -20,9 +22,11 @@ from plugins.nonebot_plugin_nianlun.store import (
     backup,
     carrying_over,
     chats,
+    database,
     exclusions,
     forgetting,
     gaps,
+    leftovers,
     recording,
 )
 from plugins.nonebot_plugin_nianlun.store.export import lines
@@ -180,7 +184,9 @@ async def test_what_was_said_since_is_a_gap(path: Path, tmp_path: Path) -> None:
     assert gap[1] >= NOW
 
 
-@pytest.mark.parametrize("what", ["nothing", "text", "torn", "other", "newer", "itself"])
+@pytest.mark.parametrize(
+    "what", ["nothing", "text", "torn", "other", "newer", "itself", "part", "odd", "in use"]
+)
 async def test_what_is_no_copy_changes_nothing(path: Path, tmp_path: Path, what: str) -> None:
     copy = tmp_path / "copy.db"
     if what == "text":
@@ -188,7 +194,7 @@ async def test_what_is_no_copy_changes_nothing(path: Path, tmp_path: Path, what:
     elif what == "other":
         with closing(sqlite3.connect(copy)) as connection:
             connection.execute("CREATE TABLE t (x)")
-    elif what in ("torn", "newer"):
+    elif what in ("torn", "newer", "part", "odd", "in use"):
         await backup.back_up_to(path, copy)
     if what == "torn":
         copy.write_bytes(copy.read_bytes()[:20_000])
@@ -198,9 +204,22 @@ async def test_what_is_no_copy_changes_nothing(path: Path, tmp_path: Path, what:
                 "INSERT INTO tortoise_migrations (app, name, applied_at)"
                 " VALUES ('nianlun', '9999_future', '2030-01-01 00:00:00+00:00')"
             )
+    spoil = {
+        "part": "DROP TABLE nianlun_message",
+        "odd": "INSERT INTO nianlun_property (key, value) VALUES ('alive:1', 'soon')",
+    }
+    if what in spoil:
+        with closing(sqlite3.connect(copy)) as connection, connection:
+            connection.execute(spoil[what])
     before = await exported(path)
-    with pytest.raises(StoreTooNew if what == "newer" else StoreError):
-        await backup.restore(path if what == "itself" else copy, path)
+    with closing(sqlite3.connect(copy if what == "in use" else ":memory:")) as writer:
+        if what == "in use":
+            writer.execute("BEGIN EXCLUSIVE")
+            writer.execute("DELETE FROM nianlun_message")
+        with pytest.raises(StoreTooNew if what == "newer" else StoreError) as told:
+            await backup.restore(path if what == "itself" else copy, path)
+    assert ".restoring" not in str(told.value)
+    assert len(str(told.value).splitlines()) == 1
     assert await exported(path) == before
     assert not list(path.parent.glob(".restoring-*"))
 
@@ -221,6 +240,28 @@ async def test_a_copy_of_another_database_waits_until_nobody_uses_this(
     assert len(await exported(path)) > 12
     await backup.restore(copy, path)
     assert "别处" in repr(await exported(path, LATER))
+
+
+async def test_a_copy_takes_the_place_of_nothing_else(path: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    link = tmp_path / "link.db"
+    link.symlink_to(path)
+    before = await exported(path)
+    places = (
+        path,
+        link,
+        path.with_name(f"{path.name}-wal"),
+        pipe,
+        tmp_path,
+        tmp_path / ("a" * 300),
+    )
+    for target in places:
+        with pytest.raises(StoreError) as told:
+            await backup.back_up_to(path, target)
+        assert len(str(told.value).splitlines()) == 1
+    assert pipe.is_fifo()
+    assert await exported(path) == before
 
 
 async def test_an_empty_place_is_filled(path: Path, tmp_path: Path) -> None:
@@ -274,12 +315,44 @@ def _without_package(script: str) -> str:
     return stub + script
 
 
+async def test_what_killed_processes_left_is_removed_when_nobody_uses_it(path: Path) -> None:
+    stage, used = (path.parent / f".restoring-{name}" for name in ("old", "new"))
+    for folder in (stage, used):
+        folder.mkdir()
+        (folder / "nianlun.db").write_bytes(b"words")
+    long_ago = time.time() - 2 * leftovers.UNTOUCHED
+    os.utime(stage / "nianlun.db", (long_ago, long_ago))
+    os.utime(stage, (long_ago, long_ago))
+    os.utime(used, (long_ago, long_ago))
+    async with ProductStore(path):
+        await backup.Restorations(path).look()
+    assert (stage.exists(), used.exists()) == (False, True)
+
+
+async def test_a_copy_that_was_not_finished_counts_for_nothing(path: Path, tmp_path: Path) -> None:
+    folder = path.parent / "backups"
+    folder.mkdir()
+    torn = folder / "20200101T000000-1-before-restore-1.part"
+    torn.write_bytes(b"half")
+    long_ago = time.time() - 2 * leftovers.UNTOUCHED
+    os.utime(torn, (long_ago, long_ago))
+    for number in range(4):
+        # The clock was put back since.
+        (folder / f"2099010{number}T000000-1-before-restore-1.db").write_bytes(b"whole")
+    copy = tmp_path / "copy.db"
+    await backup.back_up_to(path, copy)
+    kept = (await backup.restore(copy, path)).kept
+    assert kept is not None
+    assert await exported(kept)
+    assert len(list(folder.iterdir())) == database.BACKUPS_KEPT
+
+
 async def test_a_running_bot_notices(path: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.db"
     await backup.back_up_to(path, copy)
     await backup.restore(copy, path)
     async with ProductStore(path):
-        noticing = backup.Restorations()
+        noticing = backup.Restorations(path)
         await noticing.start()
         assert not await noticing.look()
     await backup.restore(copy, path)

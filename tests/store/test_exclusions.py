@@ -194,6 +194,15 @@ async def test_an_export_brings_the_opt_out_along() -> None:
     assert (await Speaker.get(user_id=SHE)).opted_out_at is None
 
 
+async def test_coming_back_ends_every_opt_out() -> None:
+    await opt_out(10)
+    ids = await chats.ensure([GROUP], NOON)
+    await exclusions.begin(ids[GROUP], SHE, at(12), NOON)
+    assert await opt_in(20)
+    assert not await exclusions.opted_out(ids[GROUP], SHE)
+    assert not await opt_in(21)
+
+
 async def test_an_export_does_not_bring_names_back() -> None:
     await record(said("在", 1, message_id="1"))
     await opt_out(10)

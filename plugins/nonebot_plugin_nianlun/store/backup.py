@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 import os
@@ -24,21 +24,16 @@ from uuid import uuid4
 from tortoise.exceptions import OperationalError
 
 from ..errors import StoreError, StoreUnavailable
-from . import carrying_over, chats, speakers
-from .database import (
-    BUSY_TIMEOUT_MS,
-    back_up,
-    backups,
-    connect,
-    prepare,
-    translate,
-)
+from . import carrying_over, chats, leftovers, speakers
+from .database import BUSY_TIMEOUT_MS, back_up, connect, prepare, translate
 from .models import Property
 
 RESTORED = "restored"
 """The property that names the last restoring; whoever has it open forgets what it remembered."""
 PAGES = 2000
 """Copied in one go."""
+_STAGE = ".restoring-"
+"""Where a copy is made ready, beside the database."""
 _WAIT = 60.0
 """Seconds that the copying may wait for others to stop writing."""
 
@@ -69,8 +64,7 @@ async def back_up_to(path: Path, target: Path) -> int:
 def _back_up_to(path: Path, target: Path) -> int:
     partial = target.with_name(f"{target.name}.part")
     try:
-        if target.exists() and target.resolve() == path.resolve():
-            raise StoreUnavailable(f"{target} 就是正在用的数据库，请换一个名字")
+        may_replace(target, path)
         target.parent.mkdir(parents=True, exist_ok=True)
         partial.unlink(missing_ok=True)
         with closing(connect(path, BUSY_TIMEOUT_MS / 1000)) as connection:
@@ -84,7 +78,21 @@ def _back_up_to(path: Path, target: Path) -> int:
     except sqlite3.Error as error:
         raise translate(error) from error
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):  # a name that is too long cannot even be removed
+            partial.unlink(missing_ok=True)
+
+
+def may_replace(target: Path, path: Path) -> None:
+    """Raise StoreUnavailable where a file must not take the place of what is there: of the
+    database in use or what SQLite keeps beside it, or of a device, which is more than a file.
+    Raises OSError where that cannot be seen."""
+    name = path.resolve().name
+    if target.resolve().parent == path.resolve().parent and target.resolve().name in {
+        name + end for end in ("", "-wal", "-shm", "-journal")
+    }:
+        raise StoreUnavailable(f"{target} 就是正在用的数据库，请换一个名字")
+    if target.exists() and not target.is_file() and not target.is_dir():
+        raise StoreUnavailable(f"{target} 不是普通的文件，没有动它：请换一个名字")
 
 
 async def restore(copy: Path, path: Path, told: Told = lambda left, total: None) -> Restored:
@@ -95,23 +103,36 @@ async def restore(copy: Path, path: Path, told: Told = lambda left, total: None)
     there = await asyncio.to_thread(_look_at, copy, path)
     if there:
         await prepare(path)
-    folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix=".restoring-", dir=path.parent))
+    await asyncio.to_thread(tidy_up, path)
     try:
-        fresh = folder / path.name
-        await asyncio.to_thread(_read, copy, fresh)
-        await prepare(fresh)
-        known = await asyncio.to_thread(carrying_over.known, path) if there else []
-        taken_back = await carrying_over.carry_over(fresh, known)
-        kept, (chat_count, messages) = await asyncio.to_thread(_exchange, fresh, path, told)
-        if kept is not None:
-            # Somebody may have taken something back while the copy was made ready.
-            now = await asyncio.to_thread(carrying_over.known, kept)
-            if now != known:
-                taken_back += await carrying_over.carry_over(path, now)
+        folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix=_STAGE, dir=path.parent))
     except OSError as error:
         raise StoreUnavailable(f"恢复不了：{error.strerror or error}") from error
+    fresh = folder / path.name
+    try:
+        return await _restore(copy, fresh, path, told, there=there)
+    except StoreError as error:
+        raise type(error)(str(error).replace(str(fresh), str(copy))) from error
+    except OSError as error:
+        raise StoreUnavailable(f"恢复不了：{error.strerror or error}") from error
+    except (OperationalError, sqlite3.Error, ValueError) as error:
+        # It is not what any version once wrote, or there is no room for it.
+        raise StoreUnavailable(f"恢复不了 {copy}：{error}") from error
     finally:
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+
+async def _restore(copy: Path, fresh: Path, path: Path, told: Told, *, there: bool) -> Restored:
+    await asyncio.to_thread(_read, copy, fresh)
+    await prepare(fresh)
+    known = await asyncio.to_thread(carrying_over.known, path) if there else []
+    taken_back = await carrying_over.carry_over(fresh, known)
+    kept, (chat_count, messages) = await asyncio.to_thread(_exchange, fresh, path, told)
+    if kept is not None:
+        # Somebody may have taken something back while the copy was made ready.
+        now = await asyncio.to_thread(carrying_over.known, kept)
+        if now != known:
+            taken_back += await carrying_over.carry_over(path, now)
     return Restored(kept, taken_back, chat_count, messages)
 
 
@@ -140,8 +161,12 @@ def _look_at(copy: Path, path: Path) -> bool:
 
 
 def _open(copy: Path) -> sqlite3.Connection:
-    """A copy as it lies there, with its log if somebody copied the files of a running bot."""
-    how = "mode=ro" if copy.with_name(f"{copy.name}-wal").exists() else "mode=ro&immutable=1"
+    """A copy as it lies there, with its log if somebody copied the files of a running bot.
+
+    Without any it may lie where nothing can be written, not even a lock.
+    """
+    in_use = any(copy.with_name(f"{copy.name}{end}").exists() for end in ("-wal", "-journal"))
+    how = "mode=ro" if in_use else "mode=ro&immutable=1"
     return sqlite3.connect(f"{copy.resolve().as_uri()}?{how}", uri=True)
 
 
@@ -187,9 +212,7 @@ def _keep(source: sqlite3.Connection, target: sqlite3.Connection, path: Path) ->
         raise StoreUnavailable(
             "这份备份来自另一个数据库，机器人开着时换上去会把会话弄混：请先停掉机器人，再恢复"
         )
-    before = set(backups(path))
-    back_up(target, path, f"restore-{uuid4().hex[:6]}")
-    return (set(backups(path)) - before).pop()
+    return back_up(target, path, f"restore-{uuid4().hex[:6]}")
 
 
 def _is_alone(connection: sqlite3.Connection) -> bool:
@@ -218,17 +241,25 @@ def copy_into(source: sqlite3.Connection, target: sqlite3.Connection, told: Told
     source.backup(target, pages=PAGES, progress=look, sleep=0.05)
 
 
+def tidy_up(path: Path) -> None:
+    """Remove what restorings have left that were killed: each holds a copy of the database."""
+    leftovers.remove(path.parent.glob(f"{_STAGE}*"))
+
+
 class Restorations:
     """Notices that the open database was restored by another process."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: Path) -> None:
+        self._path = path
         self._seen: str | None = None
 
     async def start(self) -> None:
+        await asyncio.to_thread(tidy_up, self._path)
         self._seen = await self._now()
 
     async def look(self) -> bool:
         """Forget what was remembered of the database if it is another now; True if it is."""
+        await asyncio.to_thread(tidy_up, self._path)
         try:
             now = await self._now()
         except (OperationalError, sqlite3.Error):

@@ -30,6 +30,7 @@ from tortoise.migrations.operations import AddField, CreateModel
 from tortoise.transactions import in_transaction
 
 from ..errors import ConfigError, StoreError, StoreLocked, StoreTooNew, StoreUnavailable
+from . import leftovers
 from .search_schema import SEARCH_OBJECTS, drop_half
 from .sql import SCHEMA_OBJECTS
 
@@ -200,15 +201,26 @@ def backups(path: Path) -> list[Path]:
     return sorted((path.parent / "backups").glob("*-before-*.db"))
 
 
-def back_up(connection: sqlite3.Connection, path: Path, what_follows: str) -> None:
+def back_up(connection: sqlite3.Connection, path: Path, what_follows: str) -> Path:
     """Put a copy beside the database, named after what it is made before."""
     folder = path.parent / "backups"
     folder.mkdir(exist_ok=True)
+    leftovers.remove(folder.glob("*.part*"))
     # Another process may be doing the same in the same second.
     stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}"
-    connection.execute("VACUUM INTO ?", (str(folder / f"{stamp}-before-{what_follows}.db"),))
-    for old in backups(path)[:-BACKUPS_KEPT]:
+    copy = folder / f"{stamp}-before-{what_follows}.db"
+    # A copy that is not whole must not take the place of one that is.
+    partial = copy.with_suffix(".part")
+    try:
+        connection.execute("VACUUM INTO ?", (str(partial),))
+        partial.replace(copy)
+    finally:
+        partial.unlink(missing_ok=True)
+    # The clock may have been put back: the new one stays, wherever it stands among the others.
+    others = [old for old in backups(path) if old != copy]
+    for old in others[: max(0, len(others) + 1 - BACKUPS_KEPT)]:
         old.unlink(missing_ok=True)
+    return copy
 
 
 async def prepare(path: Path) -> None:

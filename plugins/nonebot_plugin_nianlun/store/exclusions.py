@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple, TypeAlias
 
 from tortoise.expressions import Q
+from tortoise.queryset import QuerySet
 
 from ..errors import NotRecorded
 from ..types import ME, Incoming, SkipReason
@@ -34,6 +35,8 @@ _EVERYBODY = "*"
 """In place of a user id: whatever there is of the chat."""
 _PAUSED = "-"
 """The same while recording is paused: who is who stays known."""
+_UNNOTED = "="
+"""The same of a window whose note was removed: what was said stays, and is not noted again."""
 UNRECORDED: tuple[SkipReason, ...] = ("opted_out", "paused")
 """Why a message is stored without words and name."""
 Known: TypeAlias = dict[tuple[int, str], list[Span]]
@@ -43,13 +46,14 @@ Known: TypeAlias = dict[tuple[int, str], list[Span]]
 async def known_for(chat_ids: Iterable[int]) -> Known:
     """Every exclusion of these chats that is about a member or a time, none about a message."""
     found: Known = {}
+    reasons = ["opted_out", "forgotten", "paused", "window"]
     for part in chunks(list(chat_ids)):
-        rows = Exclusion.filter(chat_id__in=part, reason__in=["opted_out", "forgotten", "paused"])
+        rows = Exclusion.filter(chat_id__in=part, reason__in=reasons)
         for row in await rows.only("chat_id", "reason", "user_id", "begins", "ends"):
             span = Span(row.begins, row.ends)
             user_id = row.user_id or ""
-            if row.reason == "paused":
-                user_id = _PAUSED
+            if row.reason in ("paused", "window"):
+                user_id = _PAUSED if row.reason == "paused" else _UNNOTED
             elif row.user_id == ME:
                 # The bot's own part is forgotten only with all the rest of a chat.
                 user_id = _EVERYBODY
@@ -111,9 +115,15 @@ def redact(known: Known, chat_id: int, message: Incoming) -> Incoming:
     elif paused(known, chat_id, message.time):
         reason = "paused"
     else:
-        return message
+        return message if message.skipped else _unnoted(known, chat_id, message)
     bare = replace(message, user_id=user_id, chat_name=chat_name)
     return replace(bare, name="", segments=[], skipped=reason)
+
+
+def _unnoted(known: Known, chat_id: int, message: Incoming) -> Incoming:
+    if any(span.holds(message.time) for span in known.get((chat_id, _UNNOTED), ())):
+        return replace(message, skipped="declined")
+    return message
 
 
 async def unrecorded(chat_id: int, user_id: str) -> bool:
@@ -124,7 +134,7 @@ async def unrecorded(chat_id: int, user_id: str) -> bool:
 
 async def opted_out(chat_id: int, user_id: str) -> bool:
     """Whether this member does not want to be recorded now."""
-    return await _open(chat_id, user_id) is not None
+    return await _open(chat_id, user_id).exists()
 
 
 @transactional
@@ -134,7 +144,7 @@ async def opt_out(chat_id: int, user_id: str, at: datetime, now: datetime) -> bo
     False when that was so already.
     """
     await sql.move_last_seqs({chat_id: 0})
-    if await _open(chat_id, user_id) is not None:
+    if await _open(chat_id, user_id).exists():
         return False
     await begin(chat_id, user_id, at, now)
     await Speaker.filter(chat_id=chat_id, user_id=short_id(user_id)).update(opted_out_at=at)
@@ -158,15 +168,14 @@ async def begin(chat_id: int, user_id: str, at: datetime, now: datetime) -> None
 async def opt_in(chat_id: int, user_id: str, at: datetime) -> bool:
     """Record the member's words again, those after `at`; False when they are recorded already."""
     await sql.move_last_seqs({chat_id: 0})
-    row = await _open(chat_id, user_id)
-    if row is None:
+    # An import may have brought another that began at another time.
+    if not await _open(chat_id, user_id).update(ends=at):
         return False
-    await Exclusion.filter(id=row.id).update(ends=at)
     await Speaker.filter(chat_id=chat_id, user_id=short_id(user_id)).update(opted_out_at=None)
     return True
 
 
-async def _open(chat_id: int, user_id: str) -> Exclusion | None:
-    return await Exclusion.filter(
+def _open(chat_id: int, user_id: str) -> QuerySet[Exclusion]:
+    return Exclusion.filter(
         chat_id=chat_id, reason="opted_out", user_id=short_id(user_id), ends=None
-    ).first()
+    )

@@ -21,17 +21,22 @@ SELECT MIN(day) FROM (
 )
 """
 # Messages and activities are counted within their indexes, without a look at the rows: a lively
-# chat has millions. A day without a memory is told of by its activities.
+# chat has millions; and once each, hence the materialized table. A day without a memory is told of
+# by its activities.
 _DAYS = """
 WITH day AS (
     SELECT json_extract(value, '$[0]') AS date, json_extract(value, '$[1]') AS first,
         json_extract(value, '$[2]') AS after
     FROM json_each(?2)
+), counted AS MATERIALIZED (
+    SELECT date,
+        (SELECT COUNT(*) FROM nianlun_message
+            WHERE chat_id = ?1 AND time >= day.first AND time < day.after) AS messages,
+        (SELECT COUNT(*) FROM nianlun_activity
+            WHERE chat_id = ?1 AND date = day.date) AS activities
+    FROM day
 )
-SELECT day.date,
-    (SELECT COUNT(*) FROM nianlun_message
-        WHERE chat_id = ?1 AND time >= day.first AND time < day.after) AS messages,
-    (SELECT COUNT(*) FROM nianlun_activity WHERE chat_id = ?1 AND date = day.date) AS activities,
+SELECT day.date, messages, activities,
     COALESCE(
         (SELECT text FROM nianlun_memory
             WHERE chat_id = ?1 AND kind = 'day' AND period = day.date AND text <> ''),
@@ -39,7 +44,7 @@ SELECT day.date,
             WHERE chat_id = ?1 AND date = day.date),
         ''
     )
-FROM day WHERE messages > 0 OR activities > 0
+FROM counted AS day WHERE messages > 0 OR activities > 0
 """
 
 
