@@ -3,6 +3,7 @@
 Annotations stay objects here: evaluating the text of one makes Python 3.13 warn in NoneBot.
 """
 
+from pathlib import Path
 import sys
 from typing import Any
 
@@ -25,7 +26,7 @@ require("nonebot_plugin_alconna")
 from nonebot.adapters.onebot.v11 import Bot as OneBot
 from nonebot.adapters.onebot.v11 import MessageEvent
 from nonebot_plugin_apscheduler import scheduler
-from nonebot_plugin_localstore import get_plugin_data_dir
+from nonebot_plugin_localstore import BASE_DATA_DIR, get_plugin_data_dir, plugin_config
 
 from .announcement import announcement
 from .capture.listening import listen
@@ -109,14 +110,24 @@ __plugin_meta__ = PluginMetadata(
     supported_adapters={"~onebot.v11"},
 )
 
+
+def _data_dir() -> Path:
+    try:
+        return get_plugin_data_dir()
+    except (OSError, RuntimeError):
+        # It cannot be made, and whoever opens the database there says why.
+        name = __name__.rpartition(".")[2]
+        return plugin_config.localstore_plugin_data_dir.get(name, BASE_DATA_DIR / name)
+
+
 driver = get_driver()
 try:
     nianlun = Nianlun(
         get_plugin_config(Config),
-        get_plugin_data_dir(),
+        _data_dir(),
         driver.config,
     )
-except (ValidationError, SettingsError, NianlunError) as error:
+except (ValidationError, SettingsError, RecursionError, NianlunError) as error:
     # A bot that runs without its memory would be worse than one that does not start.
     problem = error if isinstance(error, NianlunError) else explain(error)
     logger.critical(f"年轮不能启动：{problem}")

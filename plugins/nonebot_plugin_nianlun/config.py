@@ -9,7 +9,16 @@ from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from nonebot.config import SettingsError
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    HttpUrl,
+    TypeAdapter,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import ErrorDetails
 
 from .errors import ConfigError
@@ -18,7 +27,19 @@ Positive = Annotated[int, Field(ge=1)]
 Window = Annotated[int, Field(ge=1, le=500)]
 _CHAT = re.compile(r"(?:[^/\s]+/)?(?:group|private|store):[^/\s]+|\d+")
 _MOMENT = r"([01]?\d|2[0-3]):([0-5]\d)"
-_SECRETS = {"panel_token", "api_keys", "embedding_api_key", "vision_api_key"}
+_SECRETS = {"panel_token", "api_keys", "embedding_api_key", "vision_api_key", "openai_api_key"}
+_HTTP = TypeAdapter[HttpUrl](HttpUrl)
+_SHOWN = 80
+"""Characters of a wrong value that its complaint repeats."""
+
+
+def _address(value: object) -> str:
+    """An HTTP address in the one form that every library reads alike. Raises ValueError."""
+    text = str(value).strip()
+    try:
+        return str(_HTTP.validate_python(text)) if text else ""
+    except ValidationError:
+        raise ValueError("请写成 https://api.example.com/v1 这样的网址") from None
 
 
 class Settings(BaseModel):
@@ -131,6 +152,11 @@ class Settings(BaseModel):
             raise ValueError("请写成 23:30-07:00 这样，开头和结尾不能相同")
         return time(int(match[1]), int(match[2])), time(int(match[3]), int(match[4]))
 
+    @field_validator("embedding_base_url", "vision_base_url", mode="before")
+    @classmethod
+    def _base_url(cls, value: object) -> object:
+        return _address(value)
+
     @field_validator("keywords", "bots", mode="before")
     @classmethod
     def _words(cls, value: object) -> object:
@@ -163,17 +189,25 @@ class Config(BaseModel):
     openai_api_key: str = ""
     openai_base_url: str = ""
 
-    @field_validator("openai_api_key", "openai_base_url", mode="before")
+    @field_validator("openai_api_key", mode="before")
     @classmethod
     def _text(cls, value: object) -> object:
         return "" if value is None else str(value).strip()
 
+    @field_validator("openai_base_url", mode="before")
+    @classmethod
+    def _base_url(cls, value: object) -> object:
+        return "" if value is None else _address(value)
 
-def explain(error: ValidationError | SettingsError) -> ConfigError:
+
+def explain(error: ValidationError | SettingsError | RecursionError) -> ConfigError:
     """Turn pydantic's or NoneBot's report into one line that names the setting and its fault.
 
-    NoneBot's is about lists and objects that are no JSON; it names the variable in quotes.
+    NoneBot's is about lists and objects that are no JSON; it names the variable in quotes, but
+    not where they are nested so deep that no reader gets to the bottom.
     """
+    if isinstance(error, RecursionError):
+        return ConfigError("有一项设置里的 JSON 套得太深，读不了（多半是 NIANLUN__EXTRA_BODY）")
     if isinstance(error, SettingsError):
         name = str(error).partition('"')[2].rstrip('"').upper()
         return ConfigError(f'{name} 不对：要写成 JSON，例如 ["group:123456"]')
@@ -184,9 +218,16 @@ def explain(error: ValidationError | SettingsError) -> ConfigError:
         if item["type"] == "extra_forbidden":
             parts.append(f"没有 {key} 这个设置，请检查拼写")
             continue
-        shown = "" if _SECRETS & set(steps) else f"={item['input']!r}"
-        parts.append(f"{key}{shown} 不对：{_reason(item)}")
+        parts.append(f"{key}{_shown(steps, item['input'])} 不对：{_reason(item)}")
     return ConfigError("；".join(parts))
+
+
+def _shown(steps: list[str], value: object) -> str:
+    """The value itself, where it is nobody's secret; an address may hold a password."""
+    text = repr(value)
+    if _SECRETS & set(steps) or (steps[-1].endswith("_url") and "@" in text):
+        return ""
+    return f"={text[:_SHOWN]}…" if len(text) > _SHOWN else f"={text}"
 
 
 _REASONS = {

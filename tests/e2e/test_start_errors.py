@@ -81,7 +81,7 @@ def check_one_line(output: str, about: str) -> None:
     ],
 )
 async def test_one_clear_line(new_bot: BotMaker, spoil: Callable[[BotProcess], str]) -> None:
-    bot = new_bot()
+    bot = new_bot(fresh=True)
     about = spoil(bot)
     assert await bot.run_to_end() > 0
     check_one_line(bot.output, about)
@@ -91,7 +91,7 @@ async def test_one_clear_line(new_bot: BotMaker, spoil: Callable[[BotProcess], s
 async def test_a_command_fails_with_the_same_line(
     new_bot: BotMaker, spoil: Callable[[BotProcess], str]
 ) -> None:
-    bot = new_bot()
+    bot = new_bot(fresh=True)
     about = spoil(bot)
     done = await bot.cli("doctor")
     assert (done.returncode, done.stdout) == (1, "")
@@ -100,7 +100,6 @@ async def test_a_command_fails_with_the_same_line(
 
 async def test_a_database_from_the_future(new_bot: BotMaker) -> None:
     bot = new_bot()
-    await bot.cli_ok("doctor")
     with closing(sqlite3.connect(bot.database)) as connection, connection:
         connection.execute(
             "INSERT INTO tortoise_migrations (app, name, applied_at)"
@@ -112,7 +111,6 @@ async def test_a_database_from_the_future(new_bot: BotMaker) -> None:
 
 async def test_a_locked_database(new_bot: BotMaker) -> None:
     bot = new_bot()
-    await bot.cli_ok("doctor")
     with closing(sqlite3.connect(bot.database, isolation_level=None)) as connection:
         connection.execute("BEGIN EXCLUSIVE")
         assert await bot.run_to_end() > 0

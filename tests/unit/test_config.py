@@ -73,6 +73,11 @@ def test_blank_is_the_default_for_every_setting(blank: str | None) -> None:
         ("day_starts_at", "四点"),
         ("day_starts_at", "04:60"),
         ("day_starts_at", "04:00+08:00"),
+        ("vision_base_url", "http://[::1"),
+        ("vision_base_url", "api.example.com/v1"),
+        ("embedding_base_url", "http://a:99999/v1"),
+        ("embedding_base_url", "http://\udc80/v1"),
+        ("model", ["x" * 9999]),
         ("extra_body", "enable_thinking"),
         ("extra_body", "一\n二"),
     ],
@@ -81,6 +86,7 @@ def test_a_wrong_value_is_one_line_that_names_the_setting(key: str, value: str) 
     line = complaint(**{key: value})
     assert f"NIANLUN__{key.upper()}" in line
     assert line.splitlines() == [line]
+    assert len(line) < 300
 
 
 def test_an_unknown_setting_is_named() -> None:
@@ -98,6 +104,28 @@ def test_a_secret_is_not_repeated_in_the_complaint(key: str) -> None:
     line = complaint(**{key: {"secret": "hush-hush"}})
     assert f"NIANLUN__{key.upper()}" in line
     assert "hush" not in line
+
+
+@pytest.mark.parametrize("address", ["http://[::1", "http://", "ftp://a/v1", "a/v1", "http://a b"])
+def test_an_address_of_the_model_that_is_none_is_named(address: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        Config.model_validate({"openai_base_url": address})
+    assert str(explain(caught.value)).startswith(f"OPENAI_BASE_URL={address!r} 不对：请写成 https")
+
+
+def test_a_password_in_an_address_is_not_repeated() -> None:
+    with pytest.raises(ValidationError) as caught:
+        Config.model_validate({"openai_base_url": "ftp://me:hush-hush@a/v1"})
+    assert "hush" not in str(explain(caught.value))
+
+
+def test_an_address_is_written_as_every_library_reads_it() -> None:
+    config = Config.model_validate({"openai_base_url": "https://例子.中国/v 1"})
+    assert config.openai_base_url == "https://xn--fsqu00a.xn--fiqs8s/v%201"
+
+
+def test_json_that_is_nested_too_deep_is_told() -> None:
+    assert "EXTRA_BODY" in str(explain(RecursionError()))
 
 
 @pytest.mark.parametrize("text", ["04:00", "4:00", " 04:00 "])

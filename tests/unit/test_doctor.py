@@ -14,6 +14,8 @@ import pytest
 
 from plugins.nonebot_plugin_nianlun import doctor, nianlun
 from plugins.nonebot_plugin_nianlun.doctor import Check
+from plugins.nonebot_plugin_nianlun.errors import ModelUnavailable
+from plugins.nonebot_plugin_nianlun.llm.client import ModelClient
 from plugins.nonebot_plugin_nianlun.llm.probe import Probe, probe
 from plugins.nonebot_plugin_nianlun.store import diagnosis, gaps
 from plugins.nonebot_plugin_nianlun.store.models import Property
@@ -123,5 +125,28 @@ async def test_what_an_endpoint_answers(status: int, body: str, answer: Probe) -
         assert await probe(url, "sk-test") == answer
 
 
+async def test_an_answer_that_is_nested_too_deep() -> None:
+    with Endpoint(200, "[" * 100_000) as url:
+        assert "看不懂" in (await probe(url, "sk-test")).wrong
+
+
 async def test_an_endpoint_that_is_not_there() -> None:
     assert "连不上" in (await probe(f"http://127.0.0.1:{free_port()}/v1", "sk-test")).wrong
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "about"),
+    [
+        ("ALL_PROXY", "foo://127.0.0.1:1", "ALL_PROXY"),
+        ("HTTP_PROXY", "http://[::1", "HTTP_PROXY"),
+        ("SSL_CERT_FILE", "/none/such", "SSL_CERT_FILE"),
+    ],
+)
+async def test_surroundings_in_which_nothing_can_be_asked(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, about: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    assert about in (await probe("http://127.0.0.1:9/v1", "sk-test")).wrong
+    client = ModelClient(api_key="k", base_url="http://127.0.0.1:9/v1", model="m")
+    with pytest.raises(ModelUnavailable, match=about):
+        await client.complete([{"role": "user", "content": "在吗"}])

@@ -129,3 +129,4 @@ def test_what_is_shipped_leaves_room() -> None:
     text = load_persona(None, "年轮")
     assert estimate_tokens(f"{text}\n\n{reply_rules()}") < 900
     assert "记不清" in text
+    assert "不是转发的人说的" in reply_rules()

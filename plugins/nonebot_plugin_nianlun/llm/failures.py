@@ -10,12 +10,13 @@ import json
 import math
 import random
 import re
-from typing import Any, NamedTuple
-
-import openai
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import ModelError, ModelRefused, ModelUnavailable
 from .answer_body import first_choice
+
+if TYPE_CHECKING:
+    import openai
 
 _FILTER_WORDS = re.compile(
     r"content[\s_-]?(?:filter|policy|management|moderation|exists[\s_]risk)|data_?inspection"
@@ -117,6 +118,8 @@ class Failure:
 
 def of_sdk(error: openai.APIError) -> Failure:
     """The failure behind an error of the SDK's."""
+    import openai
+
     if not isinstance(error, openai.APIStatusError):
         return Failure(NO_ANSWER, type(error.__cause__ or error).__name__)
     text = error.response.content.decode("utf-8", "replace")
@@ -176,3 +179,13 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return max(0.0, (moment - datetime.now(UTC)).total_seconds())
+
+
+def of_surroundings(error: Exception) -> str:
+    """What keeps the SDK from even being set up: it takes proxies and certificates from the
+    environment, and each of its libraries complains of a wrong one with an error of its own."""
+    told = " ".join(str(error).split()) or type(error).__name__
+    hint = "请检查环境变量 HTTP_PROXY、HTTPS_PROXY、ALL_PROXY 和 SSL_CERT_FILE"
+    if isinstance(error, ImportError):
+        hint = "要用 SOCKS 代理，请先 pip install socksio，或者改用 http:// 的代理"
+    return f"连不上模型：{told[:_MOST_TOLD]}；{hint}"

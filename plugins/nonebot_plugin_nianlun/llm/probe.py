@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-import openai
+from .failures import of_surroundings
 
 _SECONDS = 10.0
 _NO_LIST = frozenset({400, 403, 404, 405, 501})
@@ -24,9 +24,18 @@ class Probe:
 
 async def probe(base_url: str | None, api_key: str) -> Probe:
     """Ask an endpoint for its models. Never raises for what the endpoint does."""
-    client = openai.AsyncOpenAI(
-        base_url=base_url or None, api_key=api_key, timeout=_SECONDS, max_retries=0
-    )
+    import openai
+
+    try:
+        client = openai.AsyncOpenAI(
+            base_url=base_url or None,
+            api_key=api_key,
+            timeout=_SECONDS,
+            max_retries=0,
+            http_client=openai.DefaultAsyncHttpxClient(),
+        )
+    except Exception as error:
+        return Probe(of_surroundings(error))
     try:
         # The client's own limit begins anew with every byte that comes.
         async with asyncio.timeout(_SECONDS):
@@ -42,7 +51,7 @@ async def probe(base_url: str | None, api_key: str) -> Probe:
         return Probe(f"接口 {_SECONDS:.0f} 秒没有回答")
     except openai.APIConnectionError as error:
         return Probe(f"连不上接口：{error.__cause__ or error}")
-    except (openai.OpenAIError, AttributeError, TypeError, ValueError) as error:
+    except (openai.OpenAIError, RecursionError, AttributeError, TypeError, ValueError) as error:
         return Probe(f"接口的回答看不懂：{error!r}"[:200])
     finally:
         await client.close()
