@@ -13,9 +13,6 @@ from nonebot_plugin_alconna import Args
 
 from ..errors import ChatError
 from ..memory.moods import DayGrowth
-from ..pictures.bars import draw_bars
-from ..pictures.heat_map import draw_heat_map
-from ..pictures.rings import draw_rings
 from ..pictures.trunk import MOST_YEARS
 from ..store import growth
 from .command import Answer, Asked, Command, WrongUsage
@@ -55,12 +52,12 @@ class Drawing:
         last = today if year is None else min(today, date(year, 12, 31))
         days = await growth.growth(self._nianlun.path, chat_id, calendar, first, last)
         if year is None:
-            picture = await _painted(lambda: draw_rings(days, today))
+            picture = await _painted(lambda: _rings(days, today))
             return Answer(rings_text(days, today), picture=picture)
         if not days:
             raise ChatError(f"{year} 年没有记录")
         amounts = {day: grown.amount for day, grown in days.items()}
-        picture = await _painted(lambda: draw_heat_map(year, amounts, today))
+        picture = await _painted(lambda: _heat_map(year, amounts, today))
         return Answer(year_text(year, days), picture=picture)
 
 
@@ -69,12 +66,12 @@ async def usage_picture(chat_id: int, today: date) -> bytes | None:
     tokens = await growth.tokens_by_day(chat_id, today.year)
     if not any(tokens.values()):
         return None
-    return await _painted(lambda: draw_heat_map(today.year, tokens, today))
+    return await _painted(lambda: _heat_map(today.year, tokens, today))
 
 
 async def speakers_picture(counts: Sequence[int]) -> bytes | None:
     """Bars of how much each has said, numbered in the order given; None without anybody."""
-    return await _painted(lambda: draw_bars(counts)) if counts else None
+    return await _painted(lambda: _bars(counts)) if counts else None
 
 
 def rings_text(days: Mapping[date, DayGrowth], today: date) -> str:
@@ -107,6 +104,27 @@ def _year(text: str | None, today: date) -> int | None:
     if int(digits) > today.year:
         raise WrongUsage(f"{digits} 年还没有到")
     return int(digits)
+
+
+# Pillow is imported by the first picture, in the painter's thread: few starts draw anything.
+
+
+def _rings(days: Mapping[date, DayGrowth], today: date) -> bytes:
+    from ..pictures.rings import draw_rings
+
+    return draw_rings(days, today)
+
+
+def _heat_map(year: int, amounts: Mapping[date, int], today: date) -> bytes:
+    from ..pictures.heat_map import draw_heat_map
+
+    return draw_heat_map(year, amounts, today)
+
+
+def _bars(counts: Sequence[int]) -> bytes:
+    from ..pictures.bars import draw_bars
+
+    return draw_bars(counts)
 
 
 async def _painted(draw: Callable[[], bytes]) -> bytes:

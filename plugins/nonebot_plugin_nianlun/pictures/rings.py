@@ -126,11 +126,10 @@ def _grain(trunk: _Slice) -> Image.Image:
 
 def _rays(draw: ImageDraw.ImageDraw, trunk: _Slice) -> None:
     """Where a month begins, a ray as fine as those of real wood."""
-    for month in range(12):
-        k = month * ANGLES // 12
-        for ring in trunk.rings:
-            inner, outer = (trunk.curve(r, _FINE)[k] for r in (ring.inner, ring.outer))
-            draw.line((inner, outer), fill=150, width=_FINE)
+    for ring in trunk.rings:
+        inner, outer = trunk.curve(ring.inner, _FINE), trunk.curve(ring.outer, _FINE)
+        for k in range(0, ANGLES, ANGLES // 12):
+            draw.line((inner[k], outer[k]), fill=150, width=_FINE)
 
 
 def _tint(trunk: _Slice) -> Image.Image:
