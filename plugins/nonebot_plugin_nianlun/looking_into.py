@@ -78,8 +78,14 @@ class LookingInto:
         self._character = character
         self._affordable = affordable
         self._changed = changed
-        self.trouble: str | None = None
+        self._failed: str | None = None
+        """Why the last picture was not looked at."""
+
+    @property
+    def trouble(self) -> str | None:
         """Why pictures are not looked at; None when they are, or need not be."""
+        told = (self._captioner.trouble if self._captioner else None) or self._failed
+        return f"看图的模型用不了，图片只记「[图片]」：{told}" if told else None
 
     async def into(
         self, place: Place, seq: int, still_ours: Callable[[], Awaitable[bool]], *, last: bool
@@ -119,6 +125,9 @@ class LookingInto:
         last: bool,
     ) -> None:
         if picture.md5 and await self._knew(place, picture.md5, picture, found):
+            return
+        if captioner.is_resting:
+            found.missing.append(captioner.trouble or "")
             return
         try:
             content = await download(picture.url, peer_address(place.bot))
@@ -173,13 +182,13 @@ class LookingInto:
             else:
                 await self._count(captioner, place, error.usage or Usage(), ok=False)
             raise
-        self.trouble = None
+        self._failed = None
         await self._count(captioner, place, made.usage, ok=True)
         return made.text
 
     def _unavailable(self, error: ModelUnavailable) -> None:
-        told_before = self.trouble is not None
-        self.trouble = f"看图的模型用不了，图片只记「[图片]」：{error}"
+        told_before = self._failed is not None
+        self._failed = str(error)
         if not told_before:
             logger.warning(self.trouble)
 

@@ -25,6 +25,7 @@ from .errors import NianlunError
 from .llm.captions import new_captioner
 from .looking_into import Later, LookingInto, Place
 from .store import captions, chats
+from .store.endpoints import Endpoints
 from .types import ChatKey, Incoming
 
 if TYPE_CHECKING:
@@ -221,7 +222,7 @@ class Media:
 def new_media(nianlun: Nianlun, config: Config) -> Media:
     """As the settings ask for it. Raises ConfigError when they cannot work."""
     looking = LookingInto(
-        new_captioner(config),
+        new_captioner(config, nianlun.clock, Endpoints()),
         nianlun.clock,
         nianlun.calendar,
         nianlun.character,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import AsyncIterator, Iterator
+from datetime import datetime
 from typing import Any
 
 from hypothesis import given, settings
@@ -18,10 +19,29 @@ from plugins.nonebot_plugin_nianlun.errors import (
     ModelRefused,
     ModelUnavailable,
 )
-from plugins.nonebot_plugin_nianlun.llm.captions import Captioner, checked, new_captioner
+from plugins.nonebot_plugin_nianlun.llm.breaker import FAILURES
+from plugins.nonebot_plugin_nianlun.llm.captions import (
+    Captioner,
+    checked,
+    new_captioner,
+    trouble_name,
+)
+from plugins.nonebot_plugin_nianlun.llm.client import ModelClient
 from plugins.nonebot_plugin_nianlun.memory.units import count_units
+from tests.llm.test_providers import ONLY_STREAMS, Remembered, provider
 from tests.support.model_server import HTML, ModelServer, completion
 from tests.support.picture_server import png
+
+
+class Troubled(Remembered):
+    """Keeps what is wrong, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.troubles: dict[str, str | None] = {}
+
+    async def set_trouble(self, endpoint: str, trouble: str | None, at: datetime) -> None:
+        self.troubles[endpoint] = trouble
 
 
 @pytest.fixture
@@ -150,6 +170,37 @@ async def test_trouble_with_the_endpoint(server: ModelServer, captioner: Caption
         with pytest.raises(error):
             await captioner.caption("image/png", png())
     assert len(server.requests) == 3
+
+
+async def test_what_the_endpoint_refuses_is_learnt_once(server: ModelServer) -> None:
+    memory = Remembered()
+    server.script(provider(ONLY_STREAMS))
+    for asked in (2, 3):  # the second one as after a restart
+        eyes = Captioner(server.base_url, "k", "eyes", own=False, memory=memory)
+        assert (await eyes.caption("image/png", png())).text == "好呀"
+        await eyes.close()
+        assert len(server.requests) == asked
+    assert {model for _, model in memory.kept} == {"eyes"}
+
+
+async def test_an_endpoint_that_does_not_see_is_left_alone_and_may_chat(
+    server: ModelServer,
+) -> None:
+    memory = Troubled()
+    server.script(lambda body: (503, {}, "busy") if body["model"] == "eyes" else "好呀")
+    eyes = Captioner(server.base_url, "k", "eyes", own=False, memory=memory)
+    for _ in range(FAILURES + 2):
+        with pytest.raises(ModelUnavailable):
+            await eyes.caption("image/png", png())
+    assert len(server.requests) == FAILURES
+    assert "连续失败" in str(eyes.trouble)
+    assert list(memory.troubles) == [trouble_name(eyes.endpoint)]
+    chat = ModelClient(api_key="k", base_url=server.base_url, model="m", memory=memory)
+    assert (await chat.complete([{"role": "user", "content": "在吗"}])).text == "好呀"
+    assert chat.trouble is None
+    assert memory.troubles[chat.endpoint] is None
+    await chat.close()
+    await eyes.close()
 
 
 async def test_a_wrong_answer_has_its_price(server: ModelServer, captioner: Captioner) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from hashlib import md5
 from pathlib import Path
+import re
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -341,6 +342,16 @@ async def test_an_outage_shows_and_passes(world: World) -> None:
     await idle(media)
     assert media.trouble is None
     assert await texts() == [f"[图片：{CAT}]"]
+
+
+async def test_an_endpoint_that_is_left_alone_shows_for_how_long(world: World) -> None:
+    world.model.script(lambda _: (503, {}, "busy"))
+    for shade in range(6):
+        await world.say(world.image(f"/{shade}", shade))
+    await idle(media := world.media(waits=()))
+    assert re.search(r"看图的模型.*连续失败 5 次，\d+ 秒后再试", str(media.trouble))
+    assert len(world.model.requests) == len(world.pictures.asked) == 5
+    assert await texts() == ["[图片]"] * 6
 
 
 async def test_an_address_that_answers_later(world: World) -> None:

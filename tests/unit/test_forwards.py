@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 from hypothesis import given, settings
@@ -13,6 +14,7 @@ from plugins.nonebot_plugin_nianlun.capture.forwards import (
     CHARS,
     LINE_CHARS,
     LINES,
+    PIECES,
     NotOpened,
     opened,
     unopened,
@@ -144,6 +146,20 @@ async def test_lines_and_characters_are_bounded() -> None:
     made = readable(found, {}.get)
     assert len(made) <= CHARS + 100
     assert made.endswith("\n  …")
+
+
+async def test_the_pieces_of_a_line_are_bounded() -> None:
+    inner = [seg("forward", content=[said("乙", text("内"))]), seg("forward", id="b")]
+    flood = [said("甲", *[text("话")] * 9000), said("甲", *inner * 9000), said("甲", text("末"))]
+    began = time.monotonic()
+    found = await opened([seg("forward", id="a")], Platform(a=flood * 30), line_of_forward)
+    made = readable(found, {}.get)
+    inline = readable(to_segments([seg("forward", content=flood * 3)]), {}.get)
+    assert time.monotonic() - began < 3
+    assert len(json.dumps(found)) < 100_000
+    assert made.splitlines()[1] == f"  甲: {'话' * PIECES}"
+    assert "  甲: 末" in made
+    assert inline.splitlines()[1] == made.splitlines()[1]
 
 
 async def test_what_it_holds_beside_words_is_not_kept() -> None:

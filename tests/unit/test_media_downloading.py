@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 import socket
+import threading
 import time
 from types import SimpleNamespace
 from typing import Any, cast
@@ -234,3 +236,74 @@ async def test_the_onebot_end_opens_no_other_inner_place() -> None:
         elsewhere.redirections["/away"] = here.url("/picture").replace("127.0.0.1", "127.0.0.2")
         with pytest.raises(NotFetched):
             await download(elsewhere.url("/away"), "127.0.0.1")
+
+
+OK = b"HTTP/1.1 200 OK\r\n"
+
+
+@contextmanager
+def endless(head: bytes, again: bytes, pause: float = 0.0) -> Iterator[int]:
+    """A host that answers with `head` and then goes on and on; its port."""
+    over = threading.Event()
+
+    def answer(taken: socket.socket) -> None:
+        with taken, suppress(OSError):
+            taken.recv(65_536)
+            taken.sendall(head)
+            while not over.wait(pause) and again:
+                taken.sendall(again)
+
+    def listen(host: socket.socket) -> None:
+        with suppress(OSError):
+            answer(host.accept()[0])
+
+    with socket.socket() as host:
+        host.bind((HERE, 0))
+        host.listen()
+        host.settimeout(5)
+        thread = threading.Thread(target=listen, args=(host,))
+        thread.start()
+        try:
+            yield host.getsockname()[1]
+        finally:
+            over.set()
+            thread.join()
+
+
+@pytest.mark.parametrize(
+    ("scheme", "head", "again", "pause"),
+    [
+        pytest.param("http", OK, b"X: y\r\n", 0, id="headers"),
+        pytest.param("http", OK, b"x", 0.05, id="slow-headers"),
+        pytest.param("http", b"", b"HTTP/1.1 100 Continue\r\n\r\n", 0, id="not-yet"),
+        pytest.param("http", OK + b"\r\n", b"x" * 65_536, 0, id="body"),
+        pytest.param("http", OK + b"Content-Length: 9000\r\n\r\n", b"x", 0.05, id="slow-body"),
+        pytest.param("http", OK + b"Transfer-Encoding: chunked\r\n\r\n", b"1;" + b"x" * 9000, 0,
+                     id="chunks"),
+        pytest.param("https", b"", b"\x16\x03\x01", 0.05, id="handshake"),
+    ],
+)  # fmt: skip
+async def test_what_never_ends_is_given_up(
+    scheme: str, head: bytes, again: bytes, pause: float
+) -> None:
+    threads = threading.active_count()
+    with endless(head, again, pause) as port:
+        began = time.monotonic()
+        with pytest.raises(NotFetched):
+            await download(f"{scheme}://{HERE}:{port}/a", HERE, largest=200_000, seconds=0.3)
+        assert time.monotonic() - began < 2
+    assert threading.active_count() <= threads + 1  # of the loop's own pool
+
+
+async def test_an_outer_host_does_not_lead_to_the_onebot_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+
+    async def get(target: Any, address: str, *_: Any) -> str:
+        asked.append(address)
+        return f"http://{HERE}:3000/send_group_msg?group_id=1"
+
+    monkeypatch.setattr(downloading, "_get", get)
+    assert "内网" in str(await refusal("http://8.8.8.8/a.png", HERE))
+    assert asked == ["8.8.8.8"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from struct import pack
 from typing import Any
 
 from hypothesis import given
@@ -122,8 +123,20 @@ def test_a_caption_is_one_line_that_ends_no_mark(caption: str) -> None:
     assert (made.count("["), made.count("]"), made[-1]) == (1, 1, "]")
 
 
-def webp(kind: bytes, flags: int) -> bytes:
-    return b"RIFF\x24\0\0\0WEBP" + kind + b"\x0a\0\0\0" + bytes([flags]) + bytes(9)
+def webp(kind: bytes, flags: int = 0, size: bytes = bytes(6)) -> bytes:
+    return b"RIFF\x24\0\0\0WEBP" + kind + b"\x0a\0\0\0" + bytes([flags, 0, 0, 0]) + size
+
+
+def jpeg(width: int, height: int, *before: bytes) -> bytes:
+    parts = b"".join(b"\xff\xe0" + pack(">H", len(one) + 2) + one for one in before)
+    return b"\xff\xd8" + parts + b"\xff\xff\xc2\0\x11\x08" + pack(">HH", height, width) + bytes(9)
+
+
+def big_png(width: int, height: int) -> bytes:
+    return png()[:16] + pack(">II", width, height) + png()[24:]
+
+
+PIXEL = b"\x9d\x01\x2a\x01\0\x01\0"
 
 
 @pytest.mark.parametrize(
@@ -131,11 +144,24 @@ def webp(kind: bytes, flags: int) -> bytes:
     [
         (png(), "image/png"),
         (png(moving=True), None),
-        (b"\xff\xd8\xff\xe0JFIF", "image/jpeg"),
-        (webp(b"VP8 ", 2), "image/webp"),
-        (webp(b"VP8X", 0), "image/webp"),
+        (jpeg(40, 30), "image/jpeg"),
+        (jpeg(40, 30, b"JFIF", b"\xff\xc0" * 9), "image/jpeg"),
+        (webp(b"VP8X"), "image/webp"),
         (webp(b"VP8X", 2), None),
-        (b"RIFF\x24\0\0\0WEBP", "image/webp"),
+        (webp(b"VP8L", 0x2F, b"\0" * 9), "image/webp"),
+        (webp(b"VP8 ")[:23] + PIXEL, "image/webp"),
+        (big_png(50_000, 50_000), None),
+        (big_png(8_000, 8_000), "image/png"),
+        (big_png(0, 9), None),
+        (jpeg(65_500, 65_500), None),
+        (jpeg(0, 30), None),
+        (webp(b"VP8X", 0, b"\xff" * 6), None),
+        (webp(b"VP8L", 0, b"\0" * 9), None),
+        (png()[:20], None),
+        (b"\xff\xd8\xff\xe0JFIF", None),
+        (b"\xff\xd8\xff\xe0\0\0" * 9, None),
+        (b"\xff\xd8" + b"\xff" * 100_000 + jpeg(9, 9)[2:], None),
+        (b"RIFF\x24\0\0\0WEBP", None),
         (b"GIF89a\1\0\1\0", None),
         (b"<html>expired</html>", None),
         (b'{"retcode":-5503007}', None),
@@ -146,6 +172,10 @@ def test_the_type_of_a_still_picture(content: bytes, media_type: str | None) -> 
     assert still_type(content) == media_type
 
 
-@given(st.binary(max_size=60))
+@given(
+    st.binary(max_size=60)
+    | st.builds(bytes.__add__, st.sampled_from([png()[:16], jpeg(1, 1)[:9], webp(b"VP8 ")[:16]]),
+                st.binary(max_size=40))
+)  # fmt: skip
 def test_any_bytes_have_a_type_or_none(content: bytes) -> None:
     assert still_type(content) in {None, "image/png", "image/jpeg", "image/webp"}

@@ -24,6 +24,8 @@ DEPTH = 3
 LINES = 100
 CHARS = 4_000
 LINE_CHARS = 500
+PIECES = 100
+"""Segments of one line that are looked at; nobody types so many."""
 _CALLS = 6
 """Most questions about one message: forwards may stand inside each other."""
 _ID_LIMIT = 200
@@ -109,7 +111,7 @@ class _Opener:
     async def _slim(self, node: Any, depth: int) -> Segment:
         """A node with its line as text and the forwards inside it, without all the rest."""
         name, content = _node(node)
-        inner = [one for one in content if kind_of(one) == "forward"]
+        inner = [one for one in content if kind_of(one) == "forward"][:_CALLS]
         line = one_line(
             self._write([one for one in content if kind_of(one) != "forward"]), LINE_CHARS
         )
@@ -154,7 +156,7 @@ def _nodes(data: Mapping[str, Any]) -> Sequence[Any]:
 def _node(node: object) -> tuple[str, Sequence[Any]]:
     """Return speaker and content of a forward's entry: a node segment or a whole event."""
     if not isinstance(node, Mapping):
-        return _UNKNOWN, _as_list(node)
+        return _UNKNOWN, _as_list(node)[:PIECES]
     kind = kind_of(node)
     body = data_of(node) if kind == "node" else node
     if kind and kind != "node":
@@ -167,7 +169,7 @@ def _node(node: object) -> tuple[str, Sequence[Any]]:
     if name.lower() in _MINE:
         name += "〔转发〕"
     content = body.get("content") or body.get("message")
-    return name, _as_list(content)
+    return name, _as_list(content)[:PIECES]
 
 
 def _as_list(value: object) -> Sequence[Any]:

@@ -12,9 +12,11 @@ from typing import Any, NamedTuple
 
 from ..types import Segment
 from .cleaning import one_line
+from .picture_size import size_of
 
 LARGEST = 4_000_000
 """Bytes of a picture that is looked at."""
+MOST_PIXELS = 64_000_000
 CAPTION_CHARS = 76
 """Longest caption. With it a mark in a text is still recognised as one by the offline writer."""
 
@@ -60,7 +62,13 @@ def caption_of(data: Mapping[str, Any]) -> str:
 
 
 def still_type(content: bytes) -> str | None:
-    """The media type of a picture by its own first bytes; None for what moves or is no picture."""
+    """The media type of a picture by its own first bytes; None for what moves, is no picture, or
+    has too many pixels."""
+    width, height = size_of(content) or (0, 0)
+    return _type(content) if 0 < width * height <= MOST_PIXELS else None
+
+
+def _type(content: bytes) -> str | None:
     if content.startswith(b"\xff\xd8\xff"):
         return "image/jpeg"
     if content.startswith(b"\x89PNG\r\n\x1a\n"):

@@ -32,6 +32,12 @@ class Breaker:
         return self._open_until is not None
 
     @property
+    def is_resting(self) -> bool:
+        """A request would not be let through now."""
+        until = self._open_until
+        return until is not None and (self._probing or self._monotonic() < until)
+
+    @property
     def trouble(self) -> str | None:
         """One line for a person; None while the endpoint is asked as usual."""
         if self._open_until is None:
@@ -51,7 +57,7 @@ class Breaker:
         """
         if self._open_until is None:
             return False
-        if self._probing or self._monotonic() < self._open_until:
+        if self.is_resting:
             raise ModelUnavailable(self.trouble)
         self._probing = True
         return True

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from datetime import datetime
 import re
 from typing import NamedTuple
 
+from ..clock import Clock
 from ..config import Config
 from ..errors import BadAnswer, ConfigError, ModelRefused
 from ..memory.secrets import mask_secrets
@@ -13,6 +15,7 @@ from ..memory.units import count_units, cut_to_units
 from ..types import Usage
 from .answer_body import costing
 from .client import ModelClient
+from .traits import EndpointMemory
 
 _SECONDS = 60
 _NO_KEY = "none"
@@ -50,23 +53,58 @@ class Caption(NamedTuple):
     usage: Usage
 
 
+class _EyesAlone:
+    """A memory of endpoints in which what is wrong with looking at pictures stands by itself:
+    where that does not work, the chat may."""
+
+    def __init__(self, memory: EndpointMemory) -> None:
+        self.load = memory.load
+        self.save = memory.save
+        self._memory = memory
+
+    async def set_trouble(self, endpoint: str, trouble: str | None, at: datetime) -> None:
+        await self._memory.set_trouble(trouble_name(endpoint), trouble, at)
+
+
+def trouble_name(endpoint: str) -> str:
+    """Under which name it is kept why an endpoint is not asked about pictures."""
+    return f"{endpoint} vision"
+
+
 class Captioner(ModelClient):
     """Looks at pictures, one a call; whoever asks tries again later."""
 
     _model_setting = "NIANLUN__VISION_MODEL"
 
-    def __init__(self, base_url: str, api_key: str, model: str, *, own: bool) -> None:
-        """`own`: the address and the key are not those of the chat model."""
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str,
+        model: str,
+        *,
+        own: bool,
+        memory: EndpointMemory | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        """`own`: the address and the key are not those of the chat model. What the model's
+        requests need is kept in `memory`."""
         super().__init__(
             api_key=api_key or _NO_KEY,
             base_url=base_url,
             model=model,
             timeout=_SECONDS,
             max_tries=1,
+            memory=None if memory is None else _EyesAlone(memory),
+            clock=clock,
         )
         if own:
             self._key_setting = "NIANLUN__VISION_API_KEY"
             self._url_setting = "NIANLUN__VISION_BASE_URL"
+
+    @property
+    def is_resting(self) -> bool:
+        """It would not be asked now, so that nothing need be fetched for it."""
+        return self._breaker.is_resting
 
     async def caption(self, media_type: str, content: bytes) -> Caption:
         """One line about a picture.
@@ -109,7 +147,9 @@ def _cut(line: str) -> str:
     return line.rstrip("，。、；：,.;: …") + "…"
 
 
-def new_captioner(config: Config) -> Captioner | None:
+def new_captioner(
+    config: Config, clock: Clock | None = None, memory: EndpointMemory | None = None
+) -> Captioner | None:
     """None when no model looks at pictures. Raises ConfigError when there is nowhere to ask."""
     settings = config.nianlun
     model = settings.vision_model
@@ -117,11 +157,11 @@ def new_captioner(config: Config) -> Captioner | None:
         return None
     # A key is never sent to another address than the one that it is for.
     if url := settings.vision_base_url:
-        return Captioner(url, settings.vision_api_key, model, own=True)
+        return Captioner(url, settings.vision_api_key, model, own=True, memory=memory, clock=clock)
     key = settings.vision_api_key or config.openai_api_key
     if not key and not config.openai_base_url:
         raise ConfigError(
             "设了 NIANLUN__VISION_MODEL，却没有地方可问：请填 NIANLUN__VISION_BASE_URL 或"
             " OPENAI_API_KEY"
         )
-    return Captioner(config.openai_base_url, key, model, own=False)
+    return Captioner(config.openai_base_url, key, model, own=False, memory=memory, clock=clock)
