@@ -11,10 +11,8 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
-
-import openai
 
 from ..clock import Clock, SystemClock
 from ..errors import BadAnswer, ModelUnavailable
@@ -34,11 +32,17 @@ from .breaker import Breaker
 from .failures import Asked, Failure
 from .tool_turns import ToolTurn, read_turn
 from .traits import EndpointMemory, Traits
+from .whole_body import whole_body
+
+if TYPE_CHECKING:
+    import openai
 
 _LONGEST_BODY = 400_000
 """Characters; a hundred times what was asked for, and still quick to read through."""
 _LONGEST_STREAM = 10 * _LONGEST_BODY
 """Each few letters come in an envelope of their own."""
+_MOST_BYTES = 4 * _LONGEST_STREAM
+"""UTF-8 has up to four for a character."""
 _CONNECT_SECONDS = 10
 _PATIENCE = 30
 """Seconds: whoever gives up after so long has waited for an answer that does not come."""
@@ -90,6 +94,10 @@ class ModelClient:
         clock: Clock | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        # It takes long, and nobody without a model is to wait for it. Here and not in the first
+        # call, which would hold up the event loop.
+        import openai  # noqa: F401
+
         self.model = model
         self._api_key = api_key
         self._base_url = base_url or _OPENAI
@@ -187,6 +195,8 @@ class ModelClient:
             await opened.close()
 
     def _open(self) -> openai.AsyncOpenAI:
+        import openai
+
         if self._opened is None:
             if not self._api_key.isascii():
                 raise ModelUnavailable(f"{self._key_setting} 里有密钥不会有的字符，请检查")
@@ -198,11 +208,15 @@ class ModelClient:
                     base_url=self._base_url,
                     timeout=openai.Timeout(self._timeout, connect=_CONNECT_SECONDS),
                     max_retries=0,
+                    # The SDK's own complains once more, in a task of its own, if it is half made.
+                    http_client=openai.DefaultAsyncHttpxClient(),
                 )
             except openai.OpenAIError:
                 raise ModelUnavailable(
                     f"不能调用模型：请检查 {self._key_setting} 是否已经填写"
                 ) from None
+            except Exception as error:
+                raise ModelUnavailable(failures.of_surroundings(error)) from error
         return self._opened
 
     async def _ask(
@@ -254,6 +268,8 @@ class ModelClient:
     ) -> dict[str, Any] | Failure:
         """What becomes of one request. Raises ModelUnavailable when it is not even sent, or takes
         too long, or brings something that is no answer of such an interface."""
+        import openai
+
         model, probe = body["model"], self._breaker.admit()
         began = self._monotonic()
         try:
@@ -301,12 +317,13 @@ class ModelClient:
 
     async def _send(self, fields: dict[str, Any]) -> str:
         """The body of the answer. Raises the SDK's errors."""
-        rest = {key: value for key, value in fields.items() if key not in ("model", "messages")}
-        response = await self._open().chat.completions.with_raw_response.create(
-            model=fields["model"], messages=fields["messages"], extra_body=rest or None
+        # Nothing but the model as parameters: the SDK walks through each message, to see if it
+        # is a file, for longer than all the rest takes.
+        rest = {key: value for key, value in fields.items() if key != "model"}
+        answer = self._open().chat.completions.with_streaming_response.create(
+            model=fields["model"], messages=[], extra_body=rest
         )
-        # Whatever the headers say: JSON is UTF-8.
-        body = response.content.decode("utf-8-sig", "replace")
+        body = await whole_body(answer, _MOST_BYTES, fields["model"])
         whole = body[:100].lstrip().startswith("{")
         if len(body) > (_LONGEST_BODY if whole else _LONGEST_STREAM):
             raise BadAnswer(f"模型 {fields['model']} 的回答长得不正常（{len(body)} 个字符）")

