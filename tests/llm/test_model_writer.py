@@ -199,6 +199,7 @@ async def test_the_constant_part_is_the_same_for_every_request(bench: Bench) -> 
     assert bench.turns(0)[0] == bench.turns(1)[0]
     rules = bench.turns(0)[0]["content"].partition("角色的名字")[0]
     assert estimate_tokens(rules) <= 680
+    assert "转来的，不是转发者的话" in rules
 
 
 async def test_facts_are_not_asked_for_where_turns_yield_them(

@@ -26,6 +26,7 @@ from plugins.nonebot_plugin_nianlun.store import (
     exclusions,
     facts,
     invariants,
+    links,
     memories,
     recording,
     said,
@@ -37,6 +38,7 @@ from tests.support.model_server import ModelServer, calling, completion
 from tests.support.scripted_writer import SetClock
 
 OTHER = ChatKey("10001", "group", "456")
+THIRD = ChatKey("10001", "group", "789")
 DEER, RIVER = "20001", "20002"
 NAMES = {DEER: "小鹿", RIVER: "阿川"}
 TODAY = DAY.isoformat()
@@ -74,7 +76,7 @@ async def world(database_file: Path) -> AsyncIterator[World]:
     clock = SetClock(local(DAY, 20))
     reader = SearchReader(database_file, CALENDAR)
     recalling = Recalling(reader, "小忆", clock, CALENDAR)
-    await chats.ensure([GROUP, OTHER], clock.now())
+    await chats.ensure([GROUP, OTHER, THIRD], clock.now())
     yield World(database_file, clock, ReplyTools(recalling, clock, CALENDAR, "小忆"))
     await reader.close()
     for chat_id in (1, 2):
@@ -109,6 +111,29 @@ async def test_a_search_brings_up_this_chat_alone(world: World) -> None:
     assert "#1" in told
     assert "小鹿：我把钥匙藏在花盆底下" in told
     assert "柜子" not in told
+
+
+async def test_a_search_looks_into_a_linked_chat_and_names_it(world: World) -> None:
+    await world.say("钥匙在对面群的柜子里", RIVER, chat=OTHER, days=3)
+    await world.say("钥匙在第三个群的鞋柜里", chat=THIRD, days=3)
+    await world.say("早", days=3)
+    await world.say("我知道")
+    asked = call("search_memory", '{"query": "钥匙在哪"}')
+    await links.link(1, 2, "90001", world.clock.now())
+    told = await world.desk().run(asked)
+    assert "- 在群「456」（那里的 #1） " in told
+    assert "阿川：钥匙在对面群的柜子里" in told
+    assert "鞋柜" not in told
+    for other in (
+        call("read_messages", '{"ids": [1, 2]}'),
+        call("recall_day", f'{{"date": "{(DAY - timedelta(days=3)).isoformat()}"}}'),
+    ):
+        assert "柜" not in await world.desk().run(other)
+    assert "钥匙在对面" in await world.desk().run(
+        call("search_memory", '{"query": "钥匙", "when": "三天前"}')
+    )
+    await links.unlink(2, 1)
+    assert "柜" not in await world.desk().run(asked)
 
 
 async def test_a_search_by_speaker_and_time(world: World) -> None:
