@@ -107,6 +107,12 @@ def test_between_two_people_everything_is_between_them() -> None:
     assert "喜欢" in question.terms
 
 
+@pytest.mark.parametrize("text", ["@小忆", "@小忆 ？", "@小忆 @小忆！"])
+def test_a_call_alone_asks_for_nothing(text: str) -> None:
+    assert ask(text) == ask(text, PAIR, "1") == Question()
+    assert ask(f"{text} 我呢").people == ("4",)
+
+
 def test_a_name_alone_is_looked_for_even_between_two() -> None:
     assert "小明" in ask("小明", PAIR, "1").terms
 

@@ -41,6 +41,8 @@ _PRONOUN: Final = re.compile(
 _WE_TALKED: Final = re.compile(
     r"(?:我们|咱们?)[^,，。?？]{0,8}[聊谈]|\b(?:we|us|our)\b.{0,20}\b(?:talk|chat|discuss|conversation)"
 )
+# With its name read as 你: a line that calls the bot, and asks for nothing.
+_CALL: Final = re.compile(r"(?:[\W_]*@你)+[\W_]*")
 # Of a time or of somebody: whatever there is, not what has these words in it.
 _ANYTHING_SAID: Final = re.compile(
     r"(?:[聊说讲谈]|提|发生|[干做])(?:了|过|到|起|的)?(?:是|些|点)?(?:什么|啥|哪些)(?:事情?|话题?|内容)?"
@@ -109,6 +111,8 @@ def understand(
     span, rest = _read_time(head, people, now, calendar)
     words = fold(rest)
     named, without = _read_names(words, people)
+    if span is None and not named and _CALL.fullmatch(without):
+        return Question()
     speakers = set().union(*people.values()) | {asker} - {None}
     others = speakers - {ME}
     of_us = _PRONOUN.search(without) or _WE_TALKED.search(without)
