@@ -18,10 +18,15 @@ _AT_ONCE = {"NIANLUN__REPLY_WAIT": "0"}
 
 
 class BotMaker:
-    """Makes bots, each in a folder of its own, and ends whatever is left of them."""
+    """Makes bots, each in a folder of its own, and ends whatever is left of them.
 
-    def __init__(self, folder: Path) -> None:
+    A bot finds a database of this version without rows, unless it is to be a `fresh` one:
+    creating one takes as long as a fourth of a start.
+    """
+
+    def __init__(self, folder: Path, database: Path) -> None:
         self._folder = folder
+        self._database = database
         self.made: list[BotProcess] = []
 
     def __call__(
@@ -30,18 +35,20 @@ class BotMaker:
         *,
         plugins: Mapping[str, str] | None = None,
         model: ModelServer | None = None,
+        fresh: bool = False,
     ) -> BotProcess:
         folder = self._folder / f"bot{len(self.made) + 1}"
         env = _AT_ONCE | dict(env or {})
         if model is not None:
             env |= {"OPENAI_API_KEY": "sk-test", "OPENAI_BASE_URL": model.base_url}
-        self.made.append(BotProcess(folder, env, plugins=plugins))
+        database = None if fresh or "NIANLUN__DATABASE_URL" in env else self._database
+        self.made.append(BotProcess(folder, env, plugins=plugins, database=database))
         return self.made[-1]
 
 
 @pytest.fixture
-def new_bot(tmp_path: Path) -> Iterator[BotMaker]:
-    maker = BotMaker(tmp_path)
+def new_bot(tmp_path: Path, prepared_database: Path) -> Iterator[BotMaker]:
+    maker = BotMaker(tmp_path, prepared_database)
     yield maker
     for bot in maker.made:
         bot.kill()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+import compileall
 from contextlib import closing
+from functools import cache
 import json
 import os
 from pathlib import Path
@@ -39,11 +41,18 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
+@cache
+def _compile(sources: Path) -> None:
+    """Compile what every bot folder gets a copy of once, and not in each folder again."""
+    compileall.compile_dir(sources, quiet=2)
+
+
 class BotProcess:
     """One bot folder and the processes that run in it.
 
     The folder holds copies of `bot.py`, `pyproject.toml` and `plugins/`, so that data, `.env`
-    and further plugins of a test stay in it. `root` is where those files are copied from.
+    and further plugins of a test stay in it. `root` is where those files are copied from;
+    `database`, if given, is copied as its database, else the first process creates one.
     """
 
     def __init__(
@@ -54,6 +63,7 @@ class BotProcess:
         port: int | None = None,
         plugins: Mapping[str, str] | None = None,
         root: Path = REPOSITORY,
+        database: Path | None = None,
     ) -> None:
         self.folder = folder
         self.port = port or free_port()
@@ -65,6 +75,9 @@ class BotProcess:
         self._log = folder / "output.log"
         self._process: subprocess.Popen[bytes] | None = None
         self._copy(root, dict(plugins or {}))
+        if database is not None:
+            folder.joinpath(_PACKAGE_DATA).mkdir(parents=True, exist_ok=True)
+            shutil.copy(database, folder / _PACKAGE_DATA / "nianlun.db")
 
     def _copy(self, root: Path, plugins: dict[str, str]) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -72,6 +85,7 @@ class BotProcess:
             if (root / name).is_file():
                 shutil.copy2(root / name, self.folder / name)
         if (root / "plugins").is_dir():
+            _compile(root / "plugins")
             # Modification times are kept, so the compiled files beside the sources stay valid.
             shutil.copytree(root / "plugins", self.folder / "plugins", dirs_exist_ok=True)
         for name, source in plugins.items():
