@@ -25,13 +25,10 @@ def fail(reason: object) -> int:
     return 1
 
 
-def initialise(level: str | None = None) -> None:
-    """Start NoneBot; with `level`, log to standard error only, so that output stays clean."""
-    if level is not None:
-        nonebot.logger.remove(nonebot.log.logger_id)
-        nonebot.logger.add(sys.stderr, level=level, format="{level} {message}")
+def initialise(**settings: str) -> None:
+    """Start NoneBot with what the environment says, but for `settings`."""
     try:
-        nonebot.init()
+        nonebot.init(**settings)
     except ValidationError as error:
         details = "；".join(
             f"{'__'.join(map(str, e['loc'])).upper()}={e['input']!r} 不对" for e in error.errors()
@@ -81,7 +78,12 @@ def port_taken() -> str | None:
 
 
 def run_command() -> int:
-    initialise(level="ERROR")
+    # To standard error only, so that output stays clean.
+    nonebot.logger.remove(nonebot.log.logger_id)
+    # Without the values of variables, among which keys may be.
+    nonebot.logger.add(sys.stderr, level="ERROR", format="{level} {message}", diagnose=False)
+    # No command is a server or calls one of OneBot's: what the bot needs for that stays unread.
+    initialise(driver="~none")
     if nonebot.load_plugin(PLUGIN) is None:
         return fail("插件没有加载成功，原因见上面的日志")
     from plugins.nonebot_plugin_nianlun.cli import main
