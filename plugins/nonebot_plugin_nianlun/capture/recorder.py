@@ -57,7 +57,9 @@ class Recorder:
     async def flush(self) -> None:
         """Return when everything accepted so far is on disk, or raise StoreError."""
         target = self._accepted
-        if self._stored < target and (self._task is None or self._task.done()):
+        if self._stored >= target:
+            return  # nothing to hurry: what comes next may wait for company
+        if self._task is None or self._task.done():
             raise StoreError("现在没有在记录，收到的话还没有存好：请重启机器人")
         self._hurry.set()
         async with self._progress:
