@@ -21,6 +21,7 @@ from .capture.events import chat_of, incoming, withdrawal
 from .capture.outgoing import SEND_APIS, ambiguous, sent
 from .capture.presence import Presence
 from .capture.recorder import Recorder
+from .capture.sent_files import SentFiles
 from .chat.delivery import sending
 from .chat.mutes import Mutes
 from .chat.recall import Recaller
@@ -42,16 +43,7 @@ from .memory.search import RecallResult
 from .memory.skill import SkillSession
 from .outcomes import Outcomes
 from .recalling import Recalling
-from .store import (
-    chats,
-    database,
-    exclusions,
-    forgetting,
-    invariants,
-    memories,
-    speakers,
-    usage,
-)
+from .store import chats, database, exclusions, forgetting, invariants, memories, speakers, usage
 from .store.backup import Restorations
 from .store.endpoints import Endpoints
 from .store.reindexing import Reindexing
@@ -99,6 +91,7 @@ class Nianlun:
             self.clock, self.recorder, self.character, self.hears, self._is_command
         )
         self.presence = Presence(self.clock, self.recorder, self.catching_up)
+        self.sent_files = SentFiles()
         self.searching = SearchReader(self.path, self.calendar)
         self.embedding = Embedding(config, self.path, self.clock, self.calendar, self.hears)
         self.recalling = Recalling(
@@ -121,7 +114,7 @@ class Nianlun:
         self.replier = new_replier(self)
         self.traces = Traces(self.path)
         self.clearings = Clearings(self)
-        self._restorations = Restorations()
+        self._restorations = Restorations(self.path)
         self.reindexing = Reindexing(self.path)
         self._guard: asyncio.Task[None] | None = None
         self._ticking: asyncio.Task[None] | None = None
@@ -142,6 +135,9 @@ class Nianlun:
         """Check, migrate and open the database. Raises StoreError."""
         await database.prepare(self.path)
         await database.open_store(self.path)
+        self._guard = asyncio.create_task(self._close_at_the_end(), name="nianlun-guard")
+        # Let it reach its wait: a task that is cancelled before its first step runs no finally.
+        await asyncio.sleep(0)
         self._file = database.identity(self.path)
         await self._restorations.start()
         await self.mutes.look()
@@ -149,9 +145,6 @@ class Nianlun:
         self.traces.start()
         self.reindexing.start()
         self.traces.soon()
-        self._guard = asyncio.create_task(self._close_at_the_end(), name="nianlun-guard")
-        # Let it reach its wait: a task that is cancelled before its first step runs no finally.
-        await asyncio.sleep(0)
 
     def start_ticking(self, every: float) -> None:
         """Tick each so many seconds until the end."""
@@ -232,6 +225,7 @@ class Nianlun:
         """Take in an event as it arrived; only enqueues."""
         now = self.clock.now()
         self.presence.heard(bot, event)
+        self.sent_files.hear(event, bot.self_id, now)
         kind = event.post_type
         if kind == "notice":
             notice = withdrawal(event, self_id=bot.self_id, now=now)
