@@ -66,6 +66,11 @@ class Embedding:
         self._task: asyncio.Task[None] | None = None
 
     @property
+    def on(self) -> bool:
+        """Whether the settings ask for it."""
+        return self._calls is not None
+
+    @property
     def trouble(self) -> str | None:
         """Why search goes without vectors; None when it works or is off."""
         return self._query_trouble or self._own_trouble

@@ -94,8 +94,9 @@ class Nianlun:
         self.sent_files = SentFiles()
         self.searching = SearchReader(self.path, self.calendar)
         self.embedding = Embedding(config, self.path, self.clock, self.calendar, self.hears)
+        nearest = self.embedding if self.embedding.on else None
         self.recalling = Recalling(
-            self.searching, self.character, self.clock, self.calendar, self.embedding
+            self.searching, self.character, self.clock, self.calendar, nearest
         )
         self.recaller = Recaller(
             settings, self.character, self.clock, self.calendar, self.recalling

@@ -36,7 +36,7 @@ from tortoise import Tortoise
 blocked = set()
 
 async def hold_up(seconds):
-    await nianlun.searching._reading.run(lambda connection: time.sleep(seconds), to_its_end=True)
+    await nianlun.searching._beside.run(lambda connection: time.sleep(seconds), to_its_end=True)
 
 @on_fullmatch("占住", priority=0, block=True).handle()
 async def _(bot, event):

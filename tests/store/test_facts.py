@@ -243,7 +243,7 @@ def hit(row: Row) -> Candidate:
 async def linked(world: World, hits: list[Candidate]) -> Linked:
     reader = SearchReader(world.file, CALENDAR)
     try:
-        return (await reader.company(1, hits))[0]
+        return (await reader.run(lambda view: view.company(1, hits)))[0]
     finally:
         await reader.close()
 

@@ -133,7 +133,7 @@ async def test_only_what_was_found_crosses_into_a_prompt(world: World) -> None:
     await world.say("别的闲话石榴", RIVER, days=3, chat=OTHER)
     await world.say("谁对花生过敏来着？")
     await link(world)
-    prompt = repr((await world.recaller().prompt(GROUP, asker=DEER)).messages)
+    prompt = repr((await world.recaller().prompt(GROUP)).messages)
     assert prompt.count(WORDS) == 1
     assert "在群「摸鱼 研究所」（那里的 #" in prompt
     scene = repr(await world.recaller().scene(GROUP, await world.id_of(), "花生"))
@@ -155,7 +155,7 @@ async def test_chats_of_one_name_are_told_apart(world: World) -> None:
     await Chat.filter(peer_id__in=[OTHER.peer_id, third.peer_id]).update(name="群")
     await link(world)
     await link(world, third)
-    places = [one.place for one in await links.linked(await world.id_of())]
+    places = [one.place for one in await world.reader.linked(await world.id_of())]
     assert places == [f"群「群（{OTHER.peer_id}）」", f"群「群（{third.peer_id}）」"]
 
 

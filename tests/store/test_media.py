@@ -37,10 +37,10 @@ from plugins.nonebot_plugin_nianlun.store.fetched import sort_out
 from plugins.nonebot_plugin_nianlun.store.matching import Line
 from plugins.nonebot_plugin_nianlun.store.models import Caption, Lease, Speaker
 from plugins.nonebot_plugin_nianlun.store.models import Message as Row
-from plugins.nonebot_plugin_nianlun.store.search import SearchReader
 from plugins.nonebot_plugin_nianlun.types import ChatKey, Incoming, Withdrawal
 from tests.e2e.checks import until
 from tests.store.test_recalling import CALENDAR, NOW
+from tests.support.finder import Finder
 from tests.support.model_server import Delay, ModelServer, Reply
 from tests.support.picture_server import PictureServer, png
 from tests.support.scripted_writer import SetClock
@@ -177,7 +177,7 @@ async def test_what_is_seen_becomes_the_text_and_is_found(
     assert (await texts())[1] == f"@小河 看 [图片：{CAT}]"
     assert await counts() == (1, 0)
     assert world.changed == [(1, 2)]
-    reader = SearchReader(database_file, CALENDAR)
+    reader = Finder(database_file, CALENDAR)
     try:
         (hit,) = await reader.find(1, Search(terms=("橘猫",)))
         assert hit.text.endswith(f"[图片：{CAT}]")
@@ -427,7 +427,7 @@ async def test_a_forward_is_opened_without_a_model_and_registers_nobody(
     await idle(world.media(sees=False))
     assert await texts() == ["[聊天记录]\n  阿澈: 周五去爬山\n  我〔转发〕: 好"]
     assert [row.user_id for row in await Speaker.all()] == [DEER]
-    reader = SearchReader(database_file, CALENDAR)
+    reader = Finder(database_file, CALENDAR)
     try:
         (hit,) = await reader.find(1, Search(terms=("爬山",)))
         assert hit.user_id == DEER

@@ -15,9 +15,9 @@ from plugins.nonebot_plugin_nianlun.memory.terms import query_terms
 from plugins.nonebot_plugin_nianlun.store import chats, database, speakers
 from plugins.nonebot_plugin_nianlun.store.export import lines
 from plugins.nonebot_plugin_nianlun.store.reindexing import Reindexing
-from plugins.nonebot_plugin_nianlun.store.search import SearchReader
 from tests.store.test_search import faults
 from tests.store.test_upkeep import CALENDAR, DAY, GROUP, local
+from tests.support.finder import Finder
 
 AT = "2026-11-27 01:00:00+00:00"
 ROWS = f"""
@@ -61,7 +61,7 @@ async def test_its_rows_are_exported_and_found(upgraded: Path) -> None:
     (fact,) = (row for row in rows if row["type"] == "fact")
     assert (fact["due"], fact["journal"][0]["text"]) == ("2026-12-01", "要去看樱花")
 
-    reader = SearchReader(upgraded, CALENDAR)
+    reader = Finder(upgraded, CALENDAR)
     search = Search(tuple(query_terms("海棠")))
     assert await reader.find(1, search) == []
     work = Reindexing(upgraded)

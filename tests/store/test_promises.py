@@ -14,11 +14,9 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from plugins.nonebot_plugin_nianlun.capture.readable import readable
-from plugins.nonebot_plugin_nianlun.chat import recall
 from plugins.nonebot_plugin_nianlun.chat.recall import Recaller
 from plugins.nonebot_plugin_nianlun.chat.reminders import reminder
 from plugins.nonebot_plugin_nianlun.config import Settings
-from plugins.nonebot_plugin_nianlun.errors import StoreUnavailable
 from plugins.nonebot_plugin_nianlun.llm.turn_writer import TurnWriter, TurnYield
 from plugins.nonebot_plugin_nianlun.memory.anniversaries import same_dates
 from plugins.nonebot_plugin_nianlun.memory.calendar import Calendar
@@ -34,9 +32,11 @@ from plugins.nonebot_plugin_nianlun.store import (
     memories,
     messages,
     recording,
+    reply_view,
 )
 from plugins.nonebot_plugin_nianlun.store.models import Fact as Row
 from plugins.nonebot_plugin_nianlun.store.models import Memory as MemoryRow
+from plugins.nonebot_plugin_nianlun.store.reply_view import DayView, Wanted
 from plugins.nonebot_plugin_nianlun.store.search import SearchReader
 from plugins.nonebot_plugin_nianlun.turn_memory import TurnMemory
 from plugins.nonebot_plugin_nianlun.types import (
@@ -61,6 +61,12 @@ GROUP = ChatKey("10001", "group", "123")
 OTHER = ChatKey("10001", "group", "456")
 DEER, RIVER = "20001", "20002"
 NAMES = {DEER: "小鹿", RIVER: "阿川", ME: "小忆"}
+
+
+async def day_of(reader: SearchReader, today: date, chat: ChatKey = GROUP) -> DayView:
+    day = (await reader.reply_view(chat, Wanted(0, 0, 0, 0, today=today))).day
+    assert isinstance(day, DayView)
+    return day
 
 
 @dataclass
@@ -93,11 +99,11 @@ class World:
         return (await chats.ensure([chat], self.clock.now()))[chat]
 
     async def due(self, today: date, chat: ChatKey = GROUP) -> list[Promise]:
-        day = await self.reader.day_of_reply(await self.id_of(chat), today)
-        return list(day.promises)
+        await self.id_of(chat)
+        return list((await day_of(self.reader, today, chat)).promises)
 
     async def reminder(self, shown: Collection[str] = ()) -> str:
-        return await reminder(self.reader, await self.id_of(), WEDNESDAY, shown)
+        return reminder(await day_of(self.reader, WEDNESDAY), WEDNESDAY, shown)
 
     async def day(self, period: str, text: str, chat: ChatKey = GROUP) -> None:
         await MemoryRow.create(
@@ -158,7 +164,7 @@ async def test_a_note_of_a_window_dates_it_and_roll_ups_leave_it(database_file: 
     assert await world.memory("day", DAY.isoformat())
     reader = SearchReader(database_file, CALENDAR)
     try:
-        due = (await reader.day_of_reply(world.chat_id, DAY + timedelta(days=2))).promises
+        due = (await day_of(reader, DAY + timedelta(days=2))).promises
     finally:
         await reader.close()
     assert due == (Promise(DEER, "交报告", DAY),)
@@ -272,7 +278,8 @@ async def test_a_birthday_that_a_fact_tells_comes_before_a_year_ago(world: World
     assert await world.reminder() == line
     assert (await world.last()).count(line) == 1
     assert "去年今天" not in await world.last()
-    await facts.erase(await world.id_of(), DEER, "birthday", "生日")
+    now = world.clock.now()
+    await facts.erase(await world.id_of(), DEER, "birthday", "生日", now, now)
     assert await world.reminder() == "去年今天：去年的事。"
 
 
@@ -294,12 +301,12 @@ async def test_both_are_found_by_an_index(world: World, database_file: Path) -> 
 async def test_trouble_costs_the_reminder_and_not_the_reply(world: World) -> None:
     await world.say("在吗")
 
-    async def broken(*_: object) -> str:
-        raise StoreUnavailable("磁盘满了")
+    def broken(*_: object) -> DayView:
+        raise sqlite3.DatabaseError("database disk image is malformed")
 
-    with patch.object(recall, "reminder", broken):
+    with patch.object(reply_view, "_yearly", broken):
         assert "在吗" in await world.last()
-    assert world.recaller.trouble == "磁盘满了"
+    assert world.recaller.trouble == "数据库出错：database disk image is malformed"
     assert "在吗" in await world.last()
     assert world.recaller.trouble is None
 

@@ -16,16 +16,17 @@ import pytest
 
 from plugins.nonebot_plugin_nianlun.capture.readable import readable
 from plugins.nonebot_plugin_nianlun.chat.recall import Recaller, last_words
+from plugins.nonebot_plugin_nianlun.chat.standing import Standing
 from plugins.nonebot_plugin_nianlun.config import Settings
 from plugins.nonebot_plugin_nianlun.errors import StoreUnavailable
 from plugins.nonebot_plugin_nianlun.memory.calendar import Calendar
 from plugins.nonebot_plugin_nianlun.memory.search import RecallResult
 from plugins.nonebot_plugin_nianlun.memory.tokens import estimate_tokens
 from plugins.nonebot_plugin_nianlun.recalling import Recalling
-from plugins.nonebot_plugin_nianlun.store import chats, diary, facts, recording
+from plugins.nonebot_plugin_nianlun.store import chats, diary, exclusions, facts, links, recording
 from plugins.nonebot_plugin_nianlun.store.database import transactional
 from plugins.nonebot_plugin_nianlun.store.search import SearchReader
-from plugins.nonebot_plugin_nianlun.types import ME, ChatKey, Fact, Incoming, Message
+from plugins.nonebot_plugin_nianlun.types import ME, ChatKey, Fact, Incoming, Message, Withdrawal
 from tests.support.scripted_writer import SetClock
 
 ZONE = ZoneInfo("Asia/Shanghai")
@@ -199,7 +200,7 @@ async def test_a_reply_gets_what_its_question_brings_up_and_nothing_twice(world:
     for number in range(90):
         await world.say(f"第 {number} 句闲话", RIVER, days=1 - number / 100)
     await world.say("小忆，谁对花生过敏来着", RIVER)
-    messages = (await world.recaller().prompt(GROUP, asker=RIVER)).messages
+    messages = (await world.recaller().prompt(GROUP)).messages
     end = messages[-1]["content"]
     assert "【这句话让你想起】\n- #1 05-13 12:00 小鹿：我对花生过敏，一吃就肿\n" in end
     assert repr(messages).count("谁对花生过敏来着") == 1
@@ -236,10 +237,10 @@ async def test_a_search_that_fails_costs_what_it_would_have_found(
 ) -> None:
     await world.say("小忆你好")
 
-    async def broken(*arguments: object, **options: object) -> RecallResult:
+    async def broken(*_: object, **__: object) -> RecallResult:
         raise StoreUnavailable("索引坏了")
 
-    async def stuck(*arguments: object, **options: object) -> RecallResult:
+    async def stuck(*_: object, **__: object) -> RecallResult:
         await asyncio.sleep(60)
         raise AssertionError("nobody ended it")
 
@@ -253,6 +254,37 @@ async def test_a_search_that_fails_costs_what_it_would_have_found(
     monkeypatch.undo()
     await recaller.prompt(GROUP)
     assert recaller.trouble is None
+
+
+@pytest.mark.parametrize("where", [GROUP, OTHER])
+@pytest.mark.parametrize("how", ["withdrawn", "opted out"])
+async def test_what_is_erased_once_the_rest_is_read_does_not_come(
+    world: World, where: ChatKey, how: str
+) -> None:
+    at = (NOW - timedelta(days=9)).replace(microsecond=0)
+    segments = [{"type": "text", "data": {"text": "我对花生过敏，一吃就肿"}}]
+    told = Incoming(where, at, DEER, NAMES[DEER], segments, "event", message_id="1")
+    await recording.record([told], readable, "小忆", NOW)
+    for number in range(80):
+        await world.say(f"第{number}句", RIVER, days=2 - number / 1000)
+    await world.say("谁对花生过敏来着", RIVER)
+    if where is OTHER:
+        await links.link(await world.id_of(), await world.id_of(OTHER), "1", NOW)
+    recaller = world.recaller()
+    view = await recaller.view(GROUP, RIVER)
+    assert view.chat_id is not None
+    assert view.read is not None
+    standing = Standing(view.chat_id, view.read, [])
+    prompt = await recaller.prompt_of(GROUP, view, (), RIVER)
+    assert "花生过敏，" in repr(prompt.messages)
+    assert await standing.verdict() == "stands"
+    if how == "withdrawn":
+        await recording.record([Withdrawal(where, "1", DEER, NOW)], readable, "小忆", NOW)
+    else:
+        await exclusions.opt_out(await world.id_of(where), DEER, NOW - timedelta(days=10), NOW)
+    prompt = await recaller.prompt_of(GROUP, view, (), RIVER)
+    assert "花生过敏，" not in repr(prompt.messages)
+    assert await standing.verdict() == "overtaken"
 
 
 def line(seq: int, by: str, text: str, seconds: int) -> Message:

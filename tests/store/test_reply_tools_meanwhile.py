@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from plugins.nonebot_plugin_nianlun.chat import tools as tools_module
+from plugins.nonebot_plugin_nianlun.chat.standing import Standing
 from plugins.nonebot_plugin_nianlun.chat.tool_talk import ToolTalk
 from plugins.nonebot_plugin_nianlun.chat.tools import ToolDesk
 from plugins.nonebot_plugin_nianlun.llm.client import ModelClient
@@ -16,6 +17,7 @@ from plugins.nonebot_plugin_nianlun.store import (
     diary,
     exclusions,
     facts,
+    links,
     memories,
     pauses,
     traces,
@@ -24,6 +26,7 @@ from tests.store.test_reply_tools import (
     ASKED,
     DEER,
     GROUP,
+    OTHER,
     RIVER,
     TODAY,
     World,
@@ -93,6 +96,32 @@ async def test_who_is_not_recorded_any_more_gets_nothing_written(world: World, h
     for one in (MOMENT, FACT):
         assert (await desk.run(one)).startswith("没有做成：")
     assert await kept() == []
+
+
+@pytest.mark.parametrize("where", ["here", "linked", "elsewhere"])
+async def test_an_answer_stands_until_something_it_may_tell_is_gone(
+    world: World, where: str
+) -> None:
+    asked = await world.say("他刚才说什么")
+    await world.say("我要搬家了，先别说出去", RIVER, chat={"here": GROUP}.get(where, OTHER))
+    if where == "linked":
+        await links.link(1, 2, "90001", world.clock.now())
+    answer = Standing(1, await traces.reading(1), [asked])
+    assert await answer.verdict() == "stands"
+    await deleting.delete(1 if where == "here" else 2, [2 if where == "here" else 1], [],
+                          world.clock.now())  # fmt: skip
+    assert await answer.verdict() == ("stands" if where == "elsewhere" else "overtaken")
+
+
+async def test_who_takes_back_all_that_was_asked_gets_no_answer(world: World) -> None:
+    first, second = await world.say("在吗"), await world.say("我升职了")
+    answer = Standing(1, await traces.reading(1), [first, second])
+    await world.withdraw(second)
+    assert await answer.verdict() == "overtaken"
+    await world.withdraw(first)
+    assert await answer.verdict() == "unasked"
+    unrecorded = Standing(1, await traces.reading(1), ["77"])
+    assert await unrecorded.verdict() == "stands"
 
 
 async def test_a_slow_write_is_not_cut_in_half_nor_called_undone(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import date, timedelta
 
 from nonebot import logger
 
@@ -61,16 +61,33 @@ class Recaller:
         self._rules = reply_rules()
         self.personas = Personas(settings.persona_file, character)
 
-    async def _view(self, chat: ChatKey, budget: int, history: int = 0) -> ReplyView:
+    async def view(self, chat: ChatKey, asker: str | None = None) -> ReplyView:
+        """All that a reply to `asker` needs beside what is searched for."""
+        history = self._settings.history_messages + self._block(chat)
+        return await self._view(chat, self._settings.prompt_budget, history, asker, self._today())
+
+    async def _view(
+        self,
+        chat: ChatKey,
+        budget: int,
+        history: int = 0,
+        asker: str | None = None,
+        today: date | None = None,
+    ) -> ReplyView:
         """All years, what is not folded of months and days, and activities not in a day yet: of
-        these no more than `budget` tokens could hold; and so many of the newest messages."""
+        these no more than `budget` tokens could hold; and so many of the newest messages. Looks
+        at the persona too, as its file stands now."""
         wanted = Wanted(
             keep_days=self._settings.keep_days,
             keep_months=self._settings.keep_months,
             activities=budget // _ACTIVITY_TOKENS,
             history=history,
+            asker=asker,
+            today=today,
         )
-        return await self._recalling.reader.reply_view(chat, wanted)
+        return await self._recalling.reader.reply_view(
+            chat, wanted, lambda view: self.personas.text(chat, view.persona, self.check)
+        )
 
     async def scene(self, chat: ChatKey, chat_id: int, text: str) -> Scene:
         """What a writer of notes may know beside its sources, of which `text` is what was said."""
@@ -79,7 +96,7 @@ class Recaller:
             chat=chat,
             place=_place(chat, view),
             character=self.character,
-            persona=await self._persona(chat, view.persona),
+            persona=self.personas.last(chat),
             memory=as_text(newest(sections(view.layers, self._calendar), _NOTE_MEMORY_TOKENS)),
             recalled=await self._facts_about(chat_id, text),
             known_categories=tuple(await facts.categories(chat_id)),
@@ -99,34 +116,31 @@ class Recaller:
         """Where the talk happens, as a person would say it."""
         return _place(chat, await self._view(chat, 0))
 
-    async def prompt(
+    async def prompt(self, chat: ChatKey, asked: str | None = None) -> ReplyPrompt:
+        """The prompt that a reply would get now; `asked` is a line that was not really said."""
+        view = await self.view(chat)
+        imagined = [] if asked is None else [self._imagined(chat, view.history, asked)]
+        return await self.prompt_of(chat, view, imagined)
+
+    async def prompt_of(
         self,
         chat: ChatKey,
-        asked: str | None = None,
-        unrecorded: Sequence[Message] = (),
+        view: ReplyView,
+        beside: Sequence[Message] = (),
         asker: str | None = None,
     ) -> ReplyPrompt:
-        """The prompt that a reply would get now; `asked` is a line that was not really said,
-        and `unrecorded` are lines of somebody who is not recorded. `asker` is whom the reply is
-        for, by user id; without one it is who spoke last."""
-        least, block = self._settings.history_messages, self._block(chat)
-        view = await self._view(chat, self._settings.prompt_budget, least + block)
-        history = list(in_blocks(view.history, least, block))
-        history += _numbered_behind(history, unrecorded)
-        if asked is not None:
-            history.append(self._imagined(chat, history, asked))
-        recalled, remind, persona = await asyncio.gather(
-            self._brought_up(view, history, asker),
-            self._reminder(view),
-            self._persona(chat, view.persona),
-        )
+        """The prompt of a reply. `beside` are lines that are not stored, the last ones. `asker`
+        is whom the reply is for, by user id; without one it is who spoke last."""
+        history = list(in_blocks(view.history, self._settings.history_messages, self._block(chat)))
+        history += _numbered_behind(history, beside)
+        recalled = await self._brought_up(view, history, asker)
         return self.build(
             view.layers,
             history,
             _place(chat, view),
             recalled,
-            remind,
-            persona=persona,
+            self._reminder(view),
+            persona=self.personas.last(chat),
             namesakes=view.namesakes,
         )
 
@@ -144,10 +158,10 @@ class Recaller:
 
         Trouble costs what a search would have found, never the reply; `trouble` tells of it.
         """
+        self.trouble = None
         if view.chat_id is None:
             return ()
         asked, asker = last_words(history, asker)
-        self.trouble = None
         try:
             async with asyncio.timeout(_SEARCH_SECONDS):
                 found = await self._recalling.recall(
@@ -166,23 +180,17 @@ class Recaller:
         year = self._calendar.local(self._clock.now()).year
         return tuple(_without_year(item, year) for item in found.items)
 
-    async def _reminder(self, view: ReplyView) -> str:
-        """A promise that is due, or a day come round; nothing when the store is in trouble."""
-        if view.chat_id is None:
-            return ""
-        today = self._calendar.day_of(self._clock.now())
-        try:
-            async with asyncio.timeout(_SEARCH_SECONDS):
-                shown = {day.period for day in view.layers.days}
-                return await reminder(self._recalling.reader, view.chat_id, today, shown)
-        except (StoreError, TimeoutError) as error:
-            self.trouble = str(error) or f"查约定超过了 {_SEARCH_SECONDS:g} 秒"
+    def _reminder(self, view: ReplyView) -> str:
+        """A promise that is due, or a day come round; nothing where that could not be read."""
+        if isinstance(view.day, StoreError):
+            self.trouble = str(view.day)
             logger.error(f"这次没有想起约定和往年今天：{self.trouble}")
             return ""
+        shown = {day.period for day in view.layers.days}
+        return "" if view.day is None else reminder(view.day, self._today(), shown)
 
-    async def _persona(self, chat: ChatKey, own: str | None) -> str:
-        """Who the character is in this chat, as the file stands now."""
-        return await asyncio.to_thread(self.personas.text, chat, own, self.check)
+    def _today(self) -> date:
+        return self._calendar.day_of(self._clock.now())
 
     def check(self, persona: str | None = None) -> None:
         """Raise PromptTooSmall when the fixed text leaves no room for a talk."""
@@ -240,11 +248,10 @@ class Recaller:
         local = self._calendar.local(self._clock.now())
         return f"【此刻】{local:%Y-%m-%d %H:%M} {weekday(local)}"
 
-    def _imagined(self, chat: ChatKey, history: list[Message], text: str) -> Message:
+    def _imagined(self, chat: ChatKey, history: Sequence[Message], text: str) -> Message:
         user_id = chat.peer_id if chat.kind == "private" else "asker"
         name = next((m.name for m in reversed(history) if m.user_id == user_id), "某人")
-        seq = max((m.seq for m in history), default=0) + 1
-        return Message(seq=seq, time=self._clock.now(), user_id=user_id, name=name, text=text)
+        return Message(seq=1, time=self._clock.now(), user_id=user_id, name=name, text=text)
 
 
 def _numbered_behind(history: Sequence[Message], said: Sequence[Message]) -> Iterator[Message]:

@@ -8,16 +8,12 @@ from datetime import date
 from ..memory.anniversaries import anniversary_line, yearly_line
 from ..memory.promises import due_lines
 from ..memory.render import display_names
-from ..store.search import SearchReader
+from ..store.reply_view import DayView
 
 
-async def reminder(reader: SearchReader, chat_id: int, today: date, shown: Collection[str]) -> str:
+def reminder(day: DayView, today: date, shown: Collection[str]) -> str:
     """At most three lines about promises, or one about a yearly day or an earlier year; empty
-    without any of these.
-
-    `shown` are the days that stand in the prompt anyway. Raises StoreError.
-    """
-    day = await reader.day_of_reply(chat_id, today)
+    without any of these. `shown` are the days that stand in the prompt anyway."""
     names = display_names(day.names)
     if day.promises:
         return due_lines(day.promises, names, today)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from typing import TYPE_CHECKING
+import unicodedata
 
 from nonebot_plugin_alconna import Args
 
@@ -16,6 +17,7 @@ from ..types import ChatKey, ChatKind
 from . import governing_views as views
 from .codes import Codes
 from .command import Answer, Asked, Command, WrongUsage, rest_of_line
+from .views import echo
 
 if TYPE_CHECKING:
     from ..lifecycle import Nianlun
@@ -128,8 +130,9 @@ class Governing:
             return "好，换回原来的人设。"
         name = wanted.removesuffix(".md")
         if name not in names:
-            shown = "、".join(map(one_line, names)) or "还没有别的人设"
-            raise ChatError(f"没有 {one_line(wanted)[:40]} 这个人设，能用的有：{shown}")
+            shown = "、".join(map(one_line, names))
+            others = f"能用的有：{shown}" if names else "除了原来的还没有别的"
+            raise ChatError(f"没有 {echo(wanted, 40)} 这个人设，{others}")
         await asyncio.to_thread(personas.try_out, name, recaller.check)
         await chat_settings.change(chat_id, persona=name)
         return f"好，从下一句起用人设 {one_line(name)}。"
@@ -162,10 +165,12 @@ class Governing:
         chat_id = await self._nianlun.settled(asked.chat)
         typed = asked.arguments.get("会话")
         if typed is None:
-            return Answer(views.links(await links.linked(chat_id)), privately=True)
+            return Answer(
+                views.links(await self._nianlun.recalling.reader.linked(chat_id)), privately=True
+            )
         other, now = await self._other(asked, typed), self._nianlun.clock.now()
         other_id = await self._nianlun.settled(other)
-        standing = {one.key for one in await links.linked(chat_id)}
+        standing = {one.key for one in await self._nianlun.recalling.reader.linked(chat_id)}
         # A private chat lies open to others then, so somebody has to have read that.
         if other not in standing and "private" in (asked.chat.kind, other.kind):
             code, purpose = asked.arguments.get("确认码"), f"连通 {other}"
@@ -210,12 +215,16 @@ class Governing:
             again = f"{asked.head} 清空 {code}{views.about(asked.chat, asked.here)}"
             return views.ask_before_clearing(await contents(chat_id), again)
         if not self._codes.take(asked.chat, asked.user_id, code, now, "清空"):
-            raise ChatError("确认码不对，或者已经过了 10 分钟，什么都没有清掉")
+            raise ChatError(
+                "确认码不对，或者已经过了 10 分钟，什么都没有清掉。"
+                f"要重新来，请发送：{asked.head} 清空"
+            )
         gone = await self._nianlun.clearings.clear(asked.chat, asked.at)
         return views.cleared(gone, asked.chat.kind)
 
 
 def _whole(typed: str) -> int:
+    typed = unicodedata.normalize("NFKC", typed)  # phones type full-width digits
     if not (typed.isascii() and typed.isdecimal()) or len(typed) > 13 or int(typed) > _HIGHEST:
         raise WrongUsage(f"限额写成一个数，例如 20000；0 是不用模型，{_NONE} 是照设置来。")
     return int(typed)

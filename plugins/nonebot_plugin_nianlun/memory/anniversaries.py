@@ -11,7 +11,7 @@ import re
 from ..types import ME, Memory
 from .keymarks import strip_key_marks
 from .render import one_line, safe_name
-from .tokens import cut_to_tokens, estimate_tokens, longest_fit
+from .tokens import cut_to_tokens, estimate_tokens, fitting, longest_fit
 from .units import cut_before, whole_sentences
 
 YEARS_BACK = 30
@@ -72,7 +72,8 @@ def same_dates(today: date) -> list[str]:
     does for a 29th, each behind the date itself.
     """
     years = range(today.year - 1, max(0, today.year - 1 - YEARS_BACK), -1)
-    dates = [f"{year:04}-{today:%m-%d}" for year in years]
+    day = f"{today:%m-%d}"
+    dates = [f"{year:04}-{day}" for year in years]
     beside = {(2, 28): "02-29", (2, 29): "02-28"}.get((today.month, today.day))
     if beside and not (today.day == 28 and calendar.isleap(today.year)):
         dates += [f"{year:04}-{beside}" for year in years]
@@ -97,7 +98,7 @@ def _cut(text: str, room: int) -> str:
     """As many whole sentences as fit; of a sentence that does not, its beginning."""
     if estimate_tokens(text) <= room:
         return text
-    end = longest_fit(len(text), lambda length: estimate_tokens(text[:length]) <= room)
+    end = fitting(text, room)
     if whole := whole_sentences(text, end):
         return whole
     mark = "……"

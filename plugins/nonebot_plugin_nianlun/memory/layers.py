@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..types import Activity, Memory, MemoryKind, Message
+from ..types import Activity, Memory, Message
 from .calendar import Calendar, titled
 from .render import one_line
-from .rollups import MemoryState
 from .tokens import estimate_tokens
 
 
@@ -31,24 +30,6 @@ class Section:
     items: tuple[str, ...]
     numbers: tuple[int, ...] = ()
     """Of each activity, by which blocks of them are dropped; other layers change nightly."""
-
-
-def select(
-    states: Iterable[MemoryState], keep_days: int, keep_months: int
-) -> dict[MemoryKind, list[str]]:
-    """The periods to inject: all years; months and days that are the newest or not folded yet."""
-    chosen: dict[MemoryKind, list[str]] = {"day": [], "month": [], "year": []}
-    usable: dict[MemoryKind, list[MemoryState]] = {"day": [], "month": [], "year": []}
-    for state in states:
-        if not state.stale:
-            usable[state.kind].append(state)
-    chosen["year"] = sorted(state.period for state in usable["year"])
-    kept: dict[MemoryKind, int] = {"day": keep_days, "month": keep_months}
-    for kind, count in kept.items():
-        ordered = sorted(usable[kind], key=lambda state: state.period)
-        newest = {state.period for state in ordered[-count:]}
-        chosen[kind] = [s.period for s in ordered if s.period in newest or not s.merged]
-    return chosen
 
 
 def beside(layers: Layers, history: Sequence[Message]) -> Layers:

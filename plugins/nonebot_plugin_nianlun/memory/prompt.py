@@ -22,7 +22,7 @@ before the tail may differ from one reply to the next without need:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from itertools import groupby
 from typing import Any
@@ -31,7 +31,7 @@ from ..errors import PromptTooSmall
 from ..types import Message
 from .calendar import Calendar
 from .layers import Section
-from .render import render_messages, text_of
+from .render import clock_of, day_line, render_message, text_of
 from .tokens import cut_to_tokens, estimate_tokens
 
 HISTORY_FLOOR = 6
@@ -72,9 +72,25 @@ class _Look:
     calendar: Calendar
     names: Mapping[str, str]
     me: str
+    known: dict[tuple[int, str], str] = field(default_factory=dict)
+    """Lines by number and text of their messages: each is measured first and shown later."""
 
     def lines(self, messages: Sequence[Message], under: date | None = None) -> str:
-        return render_messages(messages, self.calendar, self.names, self.me, under=under)
+        """As `render_messages` has them."""
+        lines: list[str] = []
+        for message in sorted(messages, key=lambda message: (message.time, message.seq)):
+            if (day := self.day(message)) != under:
+                lines.append(day_line(day))
+                under = day
+            lines.append(self._line(message))
+        return "\n".join(lines)
+
+    def _line(self, message: Message) -> str:
+        key = message.seq, message.text
+        if key not in self.known:
+            clock = clock_of(message, self.calendar)
+            self.known[key] = render_message(message, clock, self.names, self.me)
+        return self.known[key]
 
     def day(self, message: Message) -> date:
         return self.calendar.day_of(message.time)

@@ -88,15 +88,23 @@ def render_messages(
         if (today := calendar.day_of(message.time)) != day:
             day, clock_shown = today, None
             lines.append(day_line(day))
-        reply = f"（回复 #{message.reply_to}）" if message.reply_to is not None else ""
         clock = ""
         if clock_shown is None or message.time - clock_shown >= clock_every:
             clock_shown = message.time
-            clock = calendar.local(message.time).strftime(" %H:%M")
-        speaker = _speaker(message, names, me)
-        text = text_of(message, indent="    ")
-        lines.append(f"#{message.seq}{clock} {speaker}{reply}: {text}")
+            clock = clock_of(message, calendar)
+        lines.append(render_message(message, clock, names, me))
     return "\n".join(lines)
+
+
+def render_message(message: Message, clock: str, names: Mapping[str, str], me: str) -> str:
+    """The message alone as `render_messages` has it, behind a `clock` with a blank before it."""
+    reply = f"（回复 #{message.reply_to}）" if message.reply_to is not None else ""
+    speaker = _speaker(message, names, me)
+    return f"#{message.seq}{clock} {speaker}{reply}: {text_of(message, indent='    ')}"
+
+
+def clock_of(message: Message, calendar: Calendar) -> str:
+    return f" {calendar.local(message.time):%H:%M}"
 
 
 def day_line(day: date) -> str:

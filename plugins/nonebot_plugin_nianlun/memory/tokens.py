@@ -28,9 +28,10 @@ and GPT-3.5 makes 1.2 to 1.6 of Chinese: give it three fifths of the budget, or 
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
+from itertools import accumulate
 import re
 from typing import Final
 
@@ -71,8 +72,13 @@ _LETTER_BEYOND_12: Final = 40
 _REFERENCE: Final = 400
 """More than a reference to key messages is long: it must be seen whole to be kept whole."""
 
+_MOST_FOR_A_TOKEN: Final = 16
+"""Characters; of blanks."""
+
 _SHORT: Final = 8
 _KEPT: Final = 16_384
+_TEXTS_KEPT: Final = 2_048
+_LONGEST_KEPT: Final = 1_000
 
 _PIECE: Final = re.compile(
     r" ?(?:[A-Z]?[a-z]+|[A-Z]+)|[0-9]{1,3}| {1,16}|[\u4e00-\u9fff]+|.", re.DOTALL
@@ -86,26 +92,33 @@ def estimate_tokens(text: str) -> int:
     unless one of them ends within a Latin word: what is too long for a word costs more by the
     letter, and in pieces it looks like words.
     """
+    return _counted_before(text) if len(text) <= _LONGEST_KEPT else _count(text)
+
+
+def _count(text: str) -> int:
     return _tokens(sum(map(_weight_of, _PIECE.findall(text))))
+
+
+# What stands before one reply mostly stands before the next.
+_counted_before = lru_cache(_TEXTS_KEPT)(_count)
 
 
 def cut_to_tokens(text: str, budget: int) -> str:
     """The longest well-ended beginning of `text` estimated at no more than `budget` tokens."""
-    length = _fitting(text, budget)
+    length = fitting(text, budget)
     return text if length == len(text) else cut_before(text[: 2 * length + _REFERENCE], length)
 
 
-def _fitting(text: str, budget: int) -> int:
+def fitting(text: str, budget: int) -> int:
     """How long a beginning of `text` is estimated at no more than `budget` tokens."""
-    weight = 0
-    for found in _PIECE.finditer(text):
-        piece = found[0]
-        if _tokens(weight + _weight_of(piece)) > budget:
-            left = 100 * budget - weight
-            fits = partial(_is_at_most, left, piece)
-            return found.start() + longest_fit(len(piece), fits)
-        weight += _weight_of(piece)
-    return len(text)
+    # What is behind that does not fit: no piece weighs less than a run of blanks.
+    pieces = _PIECE.findall(text[: _MOST_FOR_A_TOKEN * max(budget, 0) + _MOST_FOR_A_TOKEN])
+    before = list(accumulate(map(_weight_of, pieces), initial=0))
+    whole = max(0, bisect_right(before, 100 * budget) - 1)
+    if whole == len(pieces):
+        return len(text)
+    fits = partial(_is_at_most, 100 * budget - before[whole], pieces[whole])
+    return sum(map(len, pieces[:whole])) + longest_fit(len(pieces[whole]), fits)
 
 
 def longest_fit(length: int, fits: Callable[[int], bool]) -> int:

@@ -7,20 +7,25 @@ so that taking it away works at once and in every process.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import cast
+import sqlite3
 
 from ..errors import ChatError
 from ..memory.render import safe_name
 from ..types import ChatKey
-from . import chats, speakers, sql
+from . import sql
 from .database import transactional
 from .models import Chat, ChatLink
 
 MOST = 8
 """Links of one chat: each is searched before every reply."""
+_LINKED = (
+    "SELECT chat.id, chat.self_id, chat.kind, chat.peer_id, CASE chat.kind WHEN 'private' THEN"
+    " (SELECT name FROM nianlun_speaker WHERE chat_id = chat.id AND user_id = chat.peer_id)"
+    " ELSE chat.name END FROM nianlun_chat_link AS link JOIN nianlun_chat AS chat"
+    " ON chat.id = link.other_id WHERE link.chat_id = ? ORDER BY link.id"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,32 +67,21 @@ async def unlink(one: int, other: int) -> bool:
     return bool(gone + await ChatLink.filter(chat_id=other, other_id=one).delete())
 
 
-async def linked(chat_id: int) -> list[Linked]:
-    """The chats that searches in this one look into, in the order in which they were linked."""
-    pairs = await ChatLink.filter(chat_id=chat_id).order_by("id").values_list("other_id", flat=True)
-    others = cast("list[int]", pairs)
-    if not others:
-        return []
-    found = {chat.id: chat for chat in await Chat.filter(id__in=others)}
-    rows = [found[other] for other in others if other in found]
-    names = await _names(rows)
-    shared = Counter(names)
+def linked(connection: sqlite3.Connection, chat_id: int) -> list[Linked]:
+    """The chats that searches in this one look into, in the order in which they were linked.
+
+    Plain, as every search is: it stands before each.
+    """
+    found = [
+        (other, ChatKey(self_id, kind, peer_id), safe_name(name or peer_id))
+        for other, self_id, kind, peer_id, name in connection.execute(_LINKED, (chat_id,))
+    ]
+    shared = Counter(name for _, _, name in found)
     return [
-        Linked(row.id, chats.key_of(row), _place(row, name, alone=shared[name] == 1))
-        for row, name in zip(rows, names, strict=True)
+        Linked(other, key, _place(key, name, alone=shared[name] == 1)) for other, key, name in found
     ]
 
 
-async def _names(rows: Sequence[Chat]) -> list[str]:
-    names: list[str] = []
-    for row in rows:
-        name = row.name
-        if row.kind == "private":
-            name = (await speakers.current_names(row.id, [row.peer_id])).get(row.peer_id)
-        names.append(safe_name(name or row.peer_id))
-    return names
-
-
-def _place(row: Chat, name: str, *, alone: bool) -> str:
-    told = name if alone else f"{name}（{row.peer_id}）"
-    return f"和 {told} 的私聊" if row.kind == "private" else f"群「{told}」"
+def _place(key: ChatKey, name: str, *, alone: bool) -> str:
+    told = name if alone else f"{name}（{key.peer_id}）"
+    return f"和 {told} 的私聊" if key.kind == "private" else f"群「{told}」"

@@ -13,26 +13,42 @@ import json
 import sqlite3
 from typing import Any
 
+from ..errors import StoreError
 from ..memory.anniversaries import YEARLY_WORDS, YearlyFact, same_dates
-from ..memory.layers import Layers, select
+from ..memory.layers import Layers
 from ..memory.promises import PROMISE, Promise, shown_days
-from ..memory.rollups import MemoryState
 from ..memory.terms import index_terms
-from ..types import ME, Activity, ChatKey, Memory, MemoryKind, Message, is_edited
-from .keys import chunks
+from ..types import ME, Activity, ChatKey, Memory, Message
+from . import traces
+from .database import translate
+from .keys import chunks, short_id
 from .search_schema import LAST_REF, span_of
 from .search_terms import quoted, term
 from .speakers import name_key
+from .traces import Reading
 
 _MOST_PROMISES = 50
 """More than are ever shown, of a chat that gives too many."""
 _MOST_YEARLY = 200
 """Facts that speak of a yearly day, the newest; a chat has some dozens."""
 _CHAT = "SELECT id, name, persona FROM nianlun_chat WHERE self_id = ? AND kind = ? AND peer_id = ?"
-_STATES = "SELECT kind, period, closed, merged, stale, writer FROM nianlun_memory WHERE chat_id = ?"
-_MEMORIES = (
+_MEMORY = (
     "SELECT kind, period, text, key_messages, sources, version, writer, written_at, closed, merged"
-    " FROM nianlun_memory WHERE chat_id = ? AND kind = ? AND stale = 0 AND period IN ({marks})"
+    " FROM nianlun_memory WHERE"
+)
+_NEWEST_OF = (
+    "SELECT id FROM (SELECT id FROM nianlun_memory WHERE chat_id = ? AND kind = ? AND stale = 0"
+    " ORDER BY period DESC LIMIT ?)"
+)
+# What is being rewritten is never shown and takes no place.
+_LAYERS = (
+    f"{_MEMORY} stale = 0 AND id IN ("
+    "SELECT id FROM nianlun_memory WHERE chat_id = ? AND merged = 0"
+    " UNION ALL SELECT id FROM nianlun_memory WHERE chat_id = ? AND kind = 'year'"
+    f" UNION ALL {_NEWEST_OF} UNION ALL {_NEWEST_OF}) ORDER BY period"
+)
+_SAME_DAYS = (
+    f"{_MEMORY} chat_id = ? AND kind = 'day' AND stale = 0 AND period IN ({{marks}})"
     " ORDER BY period"
 )
 # The condition of the partial index, to the letter.
@@ -64,31 +80,24 @@ _YEARLY = (
 )
 
 
+_UNRECORDED = (
+    "SELECT EXISTS (SELECT 1 FROM nianlun_exclusion WHERE chat_id = ? AND ends IS NULL"
+    " AND (reason = 'paused' OR (reason = 'opted_out' AND user_id = ?)))"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """How much of a chat is to be read."""
+    """How much of a chat is to be read, and for whom."""
 
     keep_days: int
     keep_months: int
     activities: int
     """The newest of those that no day holds."""
     history: int
-
-
-@dataclass(frozen=True, slots=True)
-class ReplyView:
-    """A chat as it stands at one moment; empty where nothing was ever recorded."""
-
-    chat_id: int | None = None
-    name: str | None = None
-    persona: str | None = None
-    layers: Layers = field(default_factory=Layers)
-    history: tuple[Message, ...] = ()
-    """In event order."""
-    namesakes: dict[str, str] = field(default_factory=dict)
-    """Everybody who is or was called like somebody in the history, by user id."""
-    peer: str | None = None
-    """Of a private chat: today's name of whom it is with, if that is known."""
+    asker: str | None = None
+    today: date | None = None
+    """The logical day whose `DayView` is wanted too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +114,29 @@ class DayView:
     """Today's names of those whose promises and facts these are."""
 
 
+@dataclass(frozen=True, slots=True)
+class ReplyView:
+    """A chat as it stands at one moment; empty where nothing was ever recorded."""
+
+    chat_id: int | None = None
+    read: Reading | None = None
+    """Of this chat and of those linked to it."""
+    unrecorded: bool = False
+    """What the asker says now is not recorded, for whatever reason."""
+    name: str | None = None
+    persona: str | None = None
+    layers: Layers = field(default_factory=Layers)
+    history: tuple[Message, ...] = ()
+    """In event order."""
+    namesakes: dict[str, str] = field(default_factory=dict)
+    """Everybody who is or was called like somebody in the history, by user id."""
+    peer: str | None = None
+    """Of a private chat: today's name of whom it is with, if that is known."""
+    day: DayView | StoreError | None = None
+    """If it was wanted; or why it could not be read: that needs the index, whose trouble costs no
+    more than this."""
+
+
 def read(connection: sqlite3.Connection, chat: ChatKey, wanted: Wanted) -> ReplyView:
     row = connection.execute(_CHAT, (chat.self_id, chat.kind, chat.peer_id)).fetchone()
     if row is None:
@@ -115,24 +147,39 @@ def read(connection: sqlite3.Connection, chat: ChatKey, wanted: Wanted) -> Reply
     keys = {name_key(message.name) for message in history if not message.is_mine}
     return ReplyView(
         chat_id=chat_id,
+        read=traces.read(connection, chat_id),
+        unrecorded=_unrecorded(connection, chat_id, wanted.asker),
         name=name,
         persona=persona,
-        layers=_layers(connection, chat_id, wanted),
+        layers=read_layers(connection, chat_id, wanted),
         history=history,
         namesakes=dict(_in(connection, _BEARERS, (chat_id,), sorted(keys))),
         peer=dict(_in(connection, _NAMES, (chat_id,), peer)).get(chat.peer_id),
+        day=None if wanted.today is None else _day(connection, chat_id, wanted.today),
     )
 
 
-def read_day(connection: sqlite3.Connection, chat_id: int, today: date) -> DayView:
-    """Apart from the rest: it needs the index, whose trouble costs no more than this."""
+def _unrecorded(connection: sqlite3.Connection, chat_id: int, user_id: str | None) -> bool:
+    return user_id is not None and bool(
+        connection.execute(_UNRECORDED, (chat_id, short_id(user_id))).fetchone()[0]
+    )
+
+
+def _day(connection: sqlite3.Connection, chat_id: int, today: date) -> DayView | StoreError:
+    try:
+        return _read_day(connection, chat_id, today)
+    except sqlite3.Error as error:
+        return translate(error)
+
+
+def _read_day(connection: sqlite3.Connection, chat_id: int, today: date) -> DayView:
     promises = _promises(connection, chat_id, today)
     yearly = _yearly(connection, chat_id)
     people = {one.owner for one in (*promises, *yearly)} - {"", ME}
     return DayView(
         promises,
         yearly,
-        _memories(connection, chat_id, "day", same_dates(today)),
+        tuple(map(_memory, _in(connection, _SAME_DAYS, (chat_id,), sorted(same_dates(today))))),
         dict(_in(connection, _NAMES, (chat_id,), sorted(people))),
     )
 
@@ -145,36 +192,31 @@ def _in(
         yield from connection.execute(query.format(marks=marks), (*before, *part))
 
 
-def _layers(connection: sqlite3.Connection, chat_id: int, wanted: Wanted) -> Layers:
-    states = [
-        MemoryState(kind, period, bool(closed), bool(merged), bool(stale), is_edited(writer),
-                    frozenset())
-        for kind, period, closed, merged, stale, writer in connection.execute(_STATES, (chat_id,))
-    ]  # fmt: skip
-    chosen = select(states, wanted.keep_days, wanted.keep_months)
-    years, months, days = (
-        _memories(connection, chat_id, kind, chosen[kind]) for kind in ("year", "month", "day")
+def read_layers(connection: sqlite3.Connection, chat_id: int, wanted: Wanted) -> Layers:
+    """All years; months and days that are the newest or not folded yet."""
+    days, months = ("day", wanted.keep_days), ("month", wanted.keep_months)
+    values = (chat_id, chat_id, chat_id, *days, chat_id, *months)
+    found = [_memory(row) for row in connection.execute(_LAYERS, values)]
+    return Layers(
+        years=tuple(one for one in found if one.kind == "year"),
+        months=tuple(one for one in found if one.kind == "month"),
+        days=tuple(one for one in found if one.kind == "day"),
+        activities=_activities(connection, chat_id, wanted.activities),
     )
-    return Layers(years, months, days, _activities(connection, chat_id, wanted.activities))
 
 
-def _memories(
-    connection: sqlite3.Connection, chat_id: int, kind: MemoryKind, periods: Sequence[str]
-) -> tuple[Memory, ...]:
-    return tuple(
-        Memory(
-            kind=found[0],
-            period=found[1],
-            text=found[2],
-            key_messages=tuple(json.loads(found[3])),
-            sources=tuple(json.loads(found[4])),
-            version=found[5],
-            writer=found[6],
-            written_at=datetime.fromisoformat(found[7]),
-            closed=bool(found[8]),
-            merged=bool(found[9]),
-        )
-        for found in _in(connection, _MEMORIES, (chat_id, kind), sorted(periods))
+def _memory(row: Sequence[Any]) -> Memory:
+    return Memory(
+        kind=row[0],
+        period=row[1],
+        text=row[2],
+        key_messages=tuple(json.loads(row[3])),
+        sources=tuple(json.loads(row[4])),
+        version=row[5],
+        writer=row[6],
+        written_at=datetime.fromisoformat(row[7]),
+        closed=bool(row[8]),
+        merged=bool(row[9]),
     )
 
 

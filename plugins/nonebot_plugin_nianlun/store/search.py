@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 import sqlite3
 from typing import Any, TypeVar
@@ -16,7 +15,7 @@ from ..memory.embedding import Near
 from ..memory.links import Linked
 from ..memory.search import Candidate, Search, SearchKind
 from ..types import ChatKey
-from . import reply_view, searching
+from . import links, reply_view, searching
 from .keys import chunks
 from .reading import ReadThread
 from .search_schema import REFS, TEXTS, document
@@ -90,6 +89,49 @@ async def write(rows: Sequence[list[Any]]) -> None:
             await get_connection("default").execute_many(statement, found)
 
 
+@dataclass(frozen=True, slots=True)
+class SearchView:
+    """What a search asks for, all of it within one view of the database."""
+
+    connection: sqlite3.Connection
+    calendar: Calendar
+    known_names: dict[int, tuple[tuple[int, int], dict[str, set[str]]]]
+    """By chat, beside what changes whenever they do."""
+
+    def find(self, chat_id: int, search: Search, *, around: int = 0) -> list[Candidate]:
+        """The best of what matches, of messages, of notes and of facts, each best first.
+
+        Behind them come the `around` lines before and after each message that was found, with
+        a score of 0, as far as the search allows for them too.
+        """
+        return searching.find(self.connection, self.calendar, chat_id, search, around)
+
+    def look_up(
+        self, chat_id: int, search: Search, wanted: Sequence[Near], *, around: int = 0
+    ) -> list[Candidate]:
+        """Of these, in this order, what the search allows for, whatever its terms: each text
+        once, at most as many as it wants of a kind; then the lines around them, as in `find`."""
+        return searching.look_up(self.connection, self.calendar, chat_id, search, wanted, around)
+
+    def company(self, chat_id: int, hits: Sequence[Candidate]) -> tuple[Linked, dict[str, str]]:
+        """Where the facts among these lead, one step far, and today's names, by user id, of all
+        whose words and facts that makes."""
+        return searching.company(self.connection, chat_id, hits)
+
+    def names(self, chat_id: int) -> dict[str, set[str]]:
+        """All names that people of this chat have or had, with the user ids of who bears each."""
+        stand = searching.stand_of_names(self.connection, chat_id)
+        known = self.known_names.get(chat_id)
+        if known is None or known[0] != stand:
+            known = stand, searching.names(self.connection, chat_id)
+            self.known_names[chat_id] = known
+        return known[1]
+
+    def linked(self, chat_id: int) -> list[links.Linked]:
+        """The chats that searches in this one may look into."""
+        return links.linked(self.connection, chat_id)
+
+
 class SearchReader:
     """Searches in a thread and on a connection of its own: it never waits for whoever writes.
 
@@ -100,62 +142,39 @@ class SearchReader:
         """`calendar` tells which moments a day, month or year is about. Opens nothing yet."""
         self._calendar = calendar
         self._reading = ReadThread(path, "nianlun-search")
+        # What a reply needs anyway never waits for a search.
+        self._beside = ReadThread(path, "nianlun-reply")
         self._names: dict[int, tuple[tuple[int, int], dict[str, set[str]]]] = {}
 
-    async def find(self, chat_id: int, search: Search, *, around: int = 0) -> list[Candidate]:
-        """The best of what matches, of messages, of notes and of facts, each best first.
-
-        Behind them come the `around` lines before and after each message that was found, with
-        a score of 0, as far as the search allows for them too.
-        """
-        return await self._run(
-            lambda connection: searching.find(connection, self._calendar, chat_id, search, around)
+    async def run(self, work: Callable[[SearchView], T]) -> T:
+        """The result of `work`, which is done in the thread: whoever looks for one thing after
+        the other crosses over to it once."""
+        return await self._reading.run(
+            lambda connection: work(SearchView(connection, self._calendar, self._names))
         )
 
-    async def look_up(
-        self, chat_id: int, search: Search, wanted: Sequence[Near], *, around: int = 0
-    ) -> list[Candidate]:
-        """Of these, in this order, what the search allows for, whatever its terms: each text
-        once, at most as many as it wants of a kind; then the lines around them, as in `find`."""
-        return await self._run(
-            lambda connection: searching.look_up(
-                connection, self._calendar, chat_id, search, wanted, around
-            )
-        )
+    async def linked(self, chat_id: int) -> list[links.Linked]:
+        """See `SearchView`."""
+        return await self.run(lambda view: view.linked(chat_id))
 
-    async def messages(self, chat_id: int, seqs: Sequence[int]) -> list[Candidate]:
-        """These messages as far as they may be found, in order of seq, with a score of 0."""
-        return await self._run(lambda connection: searching.messages(connection, chat_id, seqs))
+    async def reply_view(
+        self,
+        chat: ChatKey,
+        wanted: reply_view.Wanted,
+        beside: Callable[[reply_view.ReplyView], object] | None = None,
+    ) -> reply_view.ReplyView:
+        """What stands before a reply in this chat. `beside`: what else is to be read for it
+        from the disk, done in the same thread; it raises nothing."""
 
-    async def company(
-        self, chat_id: int, hits: Sequence[Candidate]
-    ) -> tuple[Linked, dict[str, str]]:
-        """Where the facts among these lead, one step far, and today's names, by user id, of all
-        whose words and facts that makes."""
-        return await self._run(lambda connection: searching.company(connection, chat_id, hits))
+        def work(connection: sqlite3.Connection) -> reply_view.ReplyView:
+            view = reply_view.read(connection, chat, wanted)
+            if beside is not None:
+                beside(view)
+            return view
 
-    async def names(self, chat_id: int) -> dict[str, set[str]]:
-        """All names that people of this chat have or had, with the user ids of who bears each."""
-        return await self._run(lambda connection: self._read_names(connection, chat_id))
-
-    def _read_names(self, connection: sqlite3.Connection, chat_id: int) -> dict[str, set[str]]:
-        stand = searching.stand_of_names(connection, chat_id)
-        known = self._names.get(chat_id)
-        if known is None or known[0] != stand:
-            self._names = {**self._names, chat_id: (stand, searching.names(connection, chat_id))}
-        return self._names[chat_id][1]
-
-    async def reply_view(self, chat: ChatKey, wanted: reply_view.Wanted) -> reply_view.ReplyView:
-        """What stands before a reply in this chat."""
-        return await self._run(lambda connection: reply_view.read(connection, chat, wanted))
-
-    async def day_of_reply(self, chat_id: int, today: date) -> reply_view.DayView:
-        """What this logical day may bring up."""
-        return await self._run(lambda connection: reply_view.read_day(connection, chat_id, today))
+        return await self._beside.run(work)
 
     async def close(self) -> None:
         """End whatever is running."""
         await self._reading.close()
-
-    async def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        return await self._reading.run(work)
+        await self._beside.close()

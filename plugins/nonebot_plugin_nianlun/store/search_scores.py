@@ -10,21 +10,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import log
 import sqlite3
 
 from .keys import chunks
 from .search_terms import Group, askable, quoted, speaker_term, term
 
-_COUNTED = 2000
+_COUNTED = 1000
 """Texts with a term that are counted; how many more there are is estimated."""
-_FOLLOWED = 8_000
+_AT_ONCE = 100
+"""Terms that one statement counts: far fewer than SQLite joins in one."""
+_FOLLOWED = 2_500
 """Texts that are looked at for the rare terms together, and as many for the frequent ones."""
-_WIDER = 4
+_WIDER = 2
 """So many times as many as are wanted are scored by all terms."""
 
 _COUNT = (
-    "SELECT count(*), max(id) FROM (SELECT rowid AS id FROM nianlun_search"
+    "SELECT {place}, count(*), max(id) FROM (SELECT rowid AS id FROM nianlun_search"
     " WHERE nianlun_search MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid LIMIT ?)"
 )
 _HOLDING = (
@@ -70,22 +73,17 @@ def best(
     wanted: int,
 ) -> list[tuple[int, float]]:
     """Ids and scores of the best texts, best first."""
-    frequencies = {}
-    for plain in askable(terms):
-        found = term(field.chat_id, field.group, plain)
-        if count := _frequency(connection, field, found):
-            frequencies[found] = count
+    words = [term(field.chat_id, field.group, plain) for plain in askable(terms)]
+    people = [speaker_term(field.chat_id, field.group, user_id) for user_id in favoured]
+    counts = _frequencies(connection, field, [*words, *people])
+    frequencies = {one: counts[one] for one in words if one in counts}
     asked = [
         _Asked(found, _weight(field.total, count), lower)
         for found, count, lower in _reach(field, frequencies)
     ]
     speakers = [speaker_term(field.chat_id, field.group, user_id) for user_id in said_by]
     scores = _followed(connection, field, asked, speakers, wanted * _WIDER)
-    bonus = {}
-    for user_id in favoured:
-        speaker = speaker_term(field.chat_id, field.group, user_id)
-        if count := _frequency(connection, field, speaker):
-            bonus[speaker] = _weight(field.total, count)
+    bonus = {one: _weight(field.total, counts[one]) for one in people if one in counts}
     unfollowed = [one for one in asked if one.lower > field.lower]
     if unfollowed or bonus:
         _complete(connection, scores, unfollowed, bonus)
@@ -125,13 +123,14 @@ def _complete(
     bonus: dict[str, float],
 ) -> None:
     """Add what terms count that were not followed as far, and who said it."""
+    wanted = [(one.lower, f" {one.term} ", one.weight) for one in unfollowed]
     for part in chunks(list(scores)):
         marks = ",".join("?" * len(part))
         for id_, held in connection.execute(_TERMS.format(marks=marks), part):
             padded = f" {held} "
-            for one in unfollowed:
-                if id_ < one.lower and f" {one.term} " in padded:
-                    scores[id_] += one.weight
+            for lower, word, weight in wanted:
+                if id_ < lower and word in padded:
+                    scores[id_] += weight
             scores[id_] += bonus.get(held.rpartition(" ")[2], 0.0)
 
 
@@ -148,12 +147,27 @@ def _weight(total: int, frequency: int) -> float:
     return log(1 + (max(total - frequency, 0) + 0.5) / (frequency + 0.5))
 
 
-def _frequency(connection: sqlite3.Connection, field: Field, found: str) -> int:
-    """How many texts of the group have the term; of a frequent one an estimate."""
-    values = (quoted(found), field.first, field.last, _COUNTED)
-    count, last = connection.execute(_COUNT, values).fetchone()
-    if count < _COUNTED:
-        return count
+def _frequencies(
+    connection: sqlite3.Connection, field: Field, terms: Sequence[str]
+) -> dict[str, int]:
+    """How many texts of the group have each of these terms, those that any has; of a frequent
+    one an estimate."""
+    rows: list[tuple[str, int, int]] = []
+    for start in range(0, len(terms), _AT_ONCE):
+        part = list(terms[start : start + _AT_ONCE])
+        values = [(quoted(one), field.first, field.last, _COUNTED) for one in part]
+        query = " UNION ALL ".join(_COUNT.format(place=place) for place in range(len(part)))
+        counted = connection.execute(query, list(chain.from_iterable(values)))
+        rows += [(part[place], count, last) for place, count, last in counted]
+    return {
+        one: count if count < _COUNTED else _estimated(field, count, last)
+        for one, count, last in rows
+        if count
+    }
+
+
+def _estimated(field: Field, count: int, last: int) -> int:
+    """How many texts have a term of which so many are up to the document id `last`."""
     read = max(last - field.first, 1)
     return max(count, min(field.total, count * field.total // read))
 

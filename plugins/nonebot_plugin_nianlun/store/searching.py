@@ -76,7 +76,7 @@ def find(
     search: Search,
     around: int,
 ) -> list[Candidate]:
-    """See `SearchReader.find`."""
+    """See `SearchView.find`."""
     counters = connection.execute(_COUNTERS, (chat_id,)).fetchone()
     if counters is None or not (search.terms or search.said_by or search.span):
         return []
@@ -97,17 +97,17 @@ def look_up(
     wanted: Sequence[Near],
     around: int,
 ) -> list[Candidate]:
-    """See `SearchReader.look_up`."""
+    """See `SearchView.look_up`."""
     where = _Where(connection, calendar, chat_id, search)
     refs: defaultdict[str, list[int]] = defaultdict(list)
     for near in wanted:
         refs[near.kind].append(near.ref)
-    notes = _activities(where, refs["activity"])
-    notes |= _memories(where, [*refs["day"], *refs["month"], *refs["year"]])
+    notes = _activities(where, refs["activity"], {})
+    notes |= _memories(where, [*refs["day"], *refs["month"], *refs["year"]], {})
     if where.span is not None:
         within = connection.execute(_NOTES_WITHIN, _within(where, *where.span))
         notes = {id_: notes[id_] for (id_,) in within if id_ in notes}
-    found = notes | _known_facts(where, refs["fact"])
+    found = notes | _known_facts(where, refs["fact"], {})
     lines = _lines(connection, chat_id, refs["message"], {})
     found |= {document(chat_id, "message", seq): line for seq, line in lines.items()}
     allowed: dict[str, Candidate] = {}
@@ -130,18 +130,13 @@ def _may_come(one: Candidate, where: _Where) -> bool:
     return not search.said_by or one.user_id in search.said_by
 
 
-def messages(connection: sqlite3.Connection, chat_id: int, seqs: Iterable[int]) -> list[Candidate]:
-    """See `SearchReader.messages`."""
-    return list(_lines(connection, chat_id, seqs, {}).values())
-
-
 def stand_of_names(connection: sqlite3.Connection, chat_id: int) -> tuple[int, int]:
     """What changes whenever the names of a chat change."""
     return connection.execute(_STAND_OF_NAMES, (chat_id,)).fetchone()
 
 
 def names(connection: sqlite3.Connection, chat_id: int) -> dict[str, set[str]]:
-    """See `SearchReader.names`."""
+    """See `SearchView.names`."""
     found: dict[str, set[str]] = {}
     for name, user_id in connection.execute(_NAMES, (chat_id,)):
         found.setdefault(name, set()).add(user_id)
@@ -151,7 +146,7 @@ def names(connection: sqlite3.Connection, chat_id: int) -> dict[str, set[str]]:
 def company(
     connection: sqlite3.Connection, chat_id: int, hits: Sequence[Candidate]
 ) -> tuple[Linked, dict[str, str]]:
-    """See `SearchReader.company`."""
+    """See `SearchView.company`."""
     named: list[Candidate] = []
     for links in chunks(wanted(hits)):
         query, values = fact_links.named_query(chat_id, links)
@@ -278,15 +273,17 @@ def _notes(where: _Where, last_activity: int) -> list[Candidate]:
         kind, ref = kind_and_ref(id_)
         by_kind.setdefault("activity" if kind == "activity" else "memory", []).append(ref)
     found = {
-        **_activities(where, by_kind.get("activity", [])),
-        **_memories(where, by_kind.get("memory", [])),
+        **_activities(where, by_kind.get("activity", []), scores),
+        **_memories(where, by_kind.get("memory", []), scores),
     }
-    return [replace(found[id_], score=score) for id_, score in scores.items() if id_ in found]
+    return [found[id_] for id_ in scores if id_ in found]
 
 
 def _scores(where: _Where, field: Field) -> dict[int, float]:
     """Scores of notes or facts by document, best first; without terms the newest."""
     search = where.search
+    if not field.total:
+        return {}
     if search.terms:
         return dict(where.best(field, where.few))
     if search.said_by:
@@ -324,23 +321,28 @@ def _within(where: _Where, begin: datetime, end: datetime) -> tuple[object, ...]
     return tuple(values)
 
 
-def _activities(where: _Where, numbers: Sequence[int]) -> dict[int, Candidate]:
+def _activities(
+    where: _Where, numbers: Sequence[int], scores: Mapping[int, float]
+) -> dict[int, Candidate]:
+    """By document; one that is not in `scores` has a score of 0."""
     found: dict[int, Candidate] = {}
     for number, text, owner, day, time in _rows(where, _ACTIVITIES, "number", numbers):
         moment = datetime.fromisoformat(time)
-        found[document(where.chat_id, "activity", number)] = Candidate(
-            "activity", number, 0.0, moment, text, user_id=owner, period=day
+        id_ = document(where.chat_id, "activity", number)
+        found[id_] = Candidate(
+            "activity", number, scores.get(id_, 0.0), moment, text, user_id=owner, period=day
         )
     return found
 
 
-def _memories(where: _Where, ids: Sequence[int]) -> dict[int, Candidate]:
+def _memories(
+    where: _Where, refs: Sequence[int], scores: Mapping[int, float]
+) -> dict[int, Candidate]:
     found: dict[int, Candidate] = {}
-    for id_, text, kind, period in _rows(where, _PERIODS, "id", ids):
+    for ref, text, kind, period in _rows(where, _PERIODS, "id", refs):
         moment = last_moment(where.calendar, period)
-        found[document(where.chat_id, kind, id_)] = Candidate(
-            kind, id_, 0.0, moment, text, period=period
-        )
+        id_ = document(where.chat_id, kind, ref)
+        found[id_] = Candidate(kind, ref, scores.get(id_, 0.0), moment, text, period=period)
     return found
 
 
@@ -348,16 +350,19 @@ def _facts(where: _Where) -> list[Candidate]:
     first, last = span_of(where.chat_id, "fact", "fact")
     field = Field(where.chat_id, "f", first, last, where.count(_FACTS), first, last)
     scores = _scores(where, field)
-    found = _known_facts(where, [id_ - first for id_ in scores])
-    return [replace(found[id_], score=score) for id_, score in scores.items() if id_ in found]
+    found = _known_facts(where, [id_ - first for id_ in scores], scores)
+    return [found[id_] for id_ in scores if id_ in found]
 
 
-def _known_facts(where: _Where, ids: Sequence[int]) -> dict[int, Candidate]:
+def _known_facts(
+    where: _Where, refs: Sequence[int], scores: Mapping[int, float]
+) -> dict[int, Candidate]:
     first, _ = span_of(where.chat_id, "fact", "fact")
     found: dict[int, Candidate] = {}
-    for id_, text, owner, name, category, at in _rows(where, _FACT_ROWS, "id", ids):
-        found[first + id_] = Candidate(
-            "fact", id_, 0.0, datetime.fromisoformat(at), text, owner or None, name, category
+    for ref, text, owner, name, category, at in _rows(where, _FACT_ROWS, "id", refs):
+        moment, score = datetime.fromisoformat(at), scores.get(first + ref, 0.0)
+        found[first + ref] = Candidate(
+            "fact", ref, score, moment, text, owner or None, name, category
         )
     return found
 

@@ -16,6 +16,7 @@ import time
 from uuid import uuid4
 
 from nonebot import logger
+from tortoise.connection import get_connection
 from tortoise.exceptions import OperationalError
 
 from ..errors import Overtaken
@@ -34,6 +35,10 @@ _SHARE = 200
 """A file is rewritten for at most one part in so many of the time."""
 _ERASED = "erased:"
 """With the chat's row id: the key of what names the last erasure in it."""
+_ERASURES = (
+    "SELECT value FROM nianlun_property WHERE key = ? OR key IN"
+    f" (SELECT '{_ERASED}' || other_id FROM nianlun_chat_link WHERE chat_id = ?) ORDER BY key"
+)
 REPLACED = "原因里可能有被收回的话，已经一起清掉了"
 
 
@@ -57,14 +62,26 @@ async def last_erasure(chat_id: int) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """That something of a chat was read, after the erasure of that name."""
+    """That something of a chat, or of one linked to it, was read after the erasures of these
+    names."""
 
-    erasure: str | None
+    erasures: tuple[str, ...]
 
 
 async def reading(chat_id: int) -> Reading:
-    """To be kept beside what is read of a chat from now on."""
-    return Reading(await last_erasure(chat_id))
+    """To be kept beside what is read of a chat from now on, and of those that are linked to it."""
+    _, rows = await get_connection("default").execute_query(_ERASURES, _erasures_of(chat_id))
+    return Reading(tuple(value for (value,) in map(tuple, rows)))
+
+
+def read(connection: sqlite3.Connection, chat_id: int) -> Reading:
+    """The same within a view that more is read in."""
+    rows = connection.execute(_ERASURES, _erasures_of(chat_id))
+    return Reading(tuple(value for (value,) in rows))
+
+
+def _erasures_of(chat_id: int) -> list[object]:
+    return [f"{_ERASED}{chat_id}", chat_id]
 
 
 async def check(chat_id: int, read: Reading | None) -> None:
@@ -72,7 +89,7 @@ async def check(chat_id: int, read: Reading | None) -> None:
 
     Runs inside the transaction that stores what was made of it.
     """
-    if read is not None and await last_erasure(chat_id) != read.erasure:
+    if read is not None and await reading(chat_id) != read:
         raise Overtaken
 
 
