@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 import sqlite3
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -183,13 +184,13 @@ async def test_no_query_more_for_each_message(monkeypatch: pytest.MonkeyPatch) -
     await pauses.resume(await here(), at(2))
     await record(said("一", 3, message_id="1"))
     asked = 0
-    note_name = recording.speakers._note_name
+    note_name = recording.sql.note_name
 
-    async def counted(*arguments: object) -> None:
+    async def counted(*arguments: Any) -> None:
         nonlocal asked
         asked += 1
-        await note_name(*arguments)  # type: ignore[arg-type]
+        await note_name(*arguments)
 
-    monkeypatch.setattr(recording.speakers, "_note_name", counted)
+    monkeypatch.setattr(recording.sql, "note_name", counted)
     await record(said("二", 4, message_id="2"), said("三", 5, message_id="3"))
     assert asked == 0

@@ -15,7 +15,7 @@ from ..errors import NotRecorded
 from ..types import ME, Incoming, SkipReason
 from . import sql, traces
 from .database import transactional
-from .keys import NAMELESS, chunks, short_id
+from .keys import NAMELESS, short_id
 from .models import Exclusion, Speaker
 
 
@@ -46,18 +46,14 @@ Known: TypeAlias = dict[tuple[int, str], list[Span]]
 async def known_for(chat_ids: Iterable[int]) -> Known:
     """Every exclusion of these chats that is about a member or a time, none about a message."""
     found: Known = {}
-    reasons = ["opted_out", "forgotten", "paused", "window"]
-    for part in chunks(list(chat_ids)):
-        rows = Exclusion.filter(chat_id__in=part, reason__in=reasons)
-        for row in await rows.only("chat_id", "reason", "user_id", "begins", "ends"):
-            span = Span(row.begins, row.ends)
-            user_id = row.user_id or ""
-            if row.reason in ("paused", "window"):
-                user_id = _PAUSED if row.reason == "paused" else _UNNOTED
-            elif row.user_id == ME:
-                # The bot's own part is forgotten only with all the rest of a chat.
-                user_id = _EVERYBODY
-            found.setdefault((row.chat_id, user_id), []).append(span)
+    for chat_id, reason, user_id, begins, ends in await sql.exclusions(list(chat_ids)):
+        whose = user_id or ""
+        if reason in ("paused", "window"):
+            whose = _PAUSED if reason == "paused" else _UNNOTED
+        elif user_id == ME:
+            # The bot's own part is forgotten only with all the rest of a chat.
+            whose = _EVERYBODY
+        found.setdefault((chat_id, whose), []).append(Span(begins, ends))
     return found
 
 

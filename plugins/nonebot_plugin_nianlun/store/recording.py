@@ -59,10 +59,12 @@ async def _record(
     fresh = await _fresh(arrived)
     withdrawn = await withdrawals.known_for(fresh)
     rows: list[list[Any]] = []
-    for chat in await Chat.filter(id__in=list(fresh)).only("id", "last_seq", "name"):
-        first = chat.last_seq - len(arrived[chat.id]) + 1
-        await speakers.note_names(chat.id, fresh[chat.id].values(), excluded)
-        rows += await _rows(chat, first, fresh[chat.id], withdrawn, readable, character)
+    for chat_id, last_seq, name in await sql.counters(list(fresh)):
+        new = fresh[chat_id]
+        await speakers.note_names(chat_id, new.values(), excluded)
+        await _note_chat_name(chat_id, name, list(new.values()))
+        first = last_seq - len(arrived[chat_id]) + 1
+        rows += await _rows(chat_id, first, new, withdrawn, readable, character)
     await store_rows(rows)
     known = {id_: len(fresh[id_]) - len(part) for id_, part in arrived.items()}
     await sql.move_last_seqs({chat_id: step for chat_id, step in known.items() if step})
@@ -114,7 +116,7 @@ def dedup_key(message: Incoming, occurrence: int = 0) -> str:
 
 
 async def _rows(
-    chat: Chat,
+    chat_id: int,
     first: int,
     fresh: dict[str, Incoming],
     withdrawn: withdrawals.Known,
@@ -123,15 +125,14 @@ async def _rows(
 ) -> list[list[Any]]:
     """The rows of one chat's new messages, the first of them numbered `first`."""
     new = list(fresh.values())
-    names = await speakers.names_for_mentions(chat.id, new, character)
-    replies = await reply_targets(chat.id, new)
-    await _note_chat_name(chat.id, chat.name, new)
+    names = await speakers.names_for_mentions(chat_id, new, character)
+    replies = await reply_targets(chat_id, new)
     rows: list[list[Any]] = []
     for seq, (key, message) in enumerate(fresh.items(), first):
         text = readable(message.segments, names)
-        masked_at = withdrawals.masked_at(withdrawn, chat.id, message)
+        masked_at = withdrawals.masked_at(withdrawn, chat_id, message)
         reply_to = replies.get(short_id(message.reply_to_id or ""))
-        rows.append(message_row(chat.id, seq, key, message, text, masked_at, reply_to))
+        rows.append(message_row(chat_id, seq, key, message, text, masked_at, reply_to))
         if message.message_id is not None:
             replies[short_id(message.message_id)] = seq
     return rows

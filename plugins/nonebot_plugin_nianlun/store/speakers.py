@@ -52,33 +52,11 @@ async def note_names(
         shown = message.name, exclusions.cleared(excluded, chat_id)
         if known == shown or message.skipped in exclusions.UNRECORDED:
             continue
-        await _note_name(chat_id, message)
+        user_id, key = short_id(message.user_id), name_key(message.name)
+        await sql.note_name(chat_id, user_id, message.name, key, message.time)
         if len(_shown) >= _CACHED:
             _shown.clear()
         _shown[chat_id, message.user_id] = shown
-
-
-async def _note_name(chat_id: int, message: Incoming) -> None:
-    user_id = short_id(message.user_id)
-    await Speaker.bulk_create(
-        [Speaker(chat_id=chat_id, user_id=user_id, name=message.name, named_at=message.time)],
-        ignore_conflicts=True,
-    )
-    await Speaker.filter(chat_id=chat_id, user_id=user_id, named_at__lt=message.time).update(
-        name=message.name, named_at=message.time
-    )
-    await SpeakerName.bulk_create(
-        [
-            SpeakerName(
-                chat_id=chat_id,
-                user_id=user_id,
-                name=message.name,
-                name_key=name_key(message.name),
-                first_seen=message.time,
-            )
-        ],
-        ignore_conflicts=True,
-    )
 
 
 async def register(chat_id: int, people: Sequence[tuple[str, str, datetime]]) -> None:

@@ -12,7 +12,7 @@ from tortoise.connection import get_connection
 from .keys import NAMELESS, chunks
 
 SCHEMA_OBJECTS = (
-    # All three are looked for every few seconds and are few among very many. The conditions
+    # These are looked for every few seconds and are few among very many. The conditions
     # below repeat these to the letter: a bound parameter would not match a partial index.
     "CREATE INDEX IF NOT EXISTS nianlun_message_pending ON nianlun_message (chat_id, time, seq)"
     " WHERE activity_id IS NULL AND skipped IS NULL",
@@ -20,6 +20,8 @@ SCHEMA_OBJECTS = (
     " WHERE merged = 0",
     "CREATE INDEX IF NOT EXISTS nianlun_activity_stale ON nianlun_activity (chat_id, date)"
     " WHERE stale = 1",
+    # Before every reply: of thousands of days the few that no month holds yet.
+    "CREATE INDEX IF NOT EXISTS nianlun_memory_loose ON nianlun_memory (chat_id) WHERE merged = 0",
     # What a picture showed goes with the message that showed it, whoever takes that back.
     "CREATE TRIGGER IF NOT EXISTS nianlun_message_unshown AFTER UPDATE OF segments"
     " ON nianlun_message WHEN new.segments = '[]'"
@@ -34,6 +36,21 @@ _INSERT_MESSAGE = (
     '"delivery","withdrawn_at","skipped") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)'
 )
 _MOVE_LAST_SEQ = 'UPDATE "nianlun_chat" SET "last_seq" = "last_seq" + ? WHERE "id" = ?'
+# A mapper would take longer over these than the database does, and a reply waits for them.
+_NOTE_SPEAKER = (
+    "INSERT INTO nianlun_speaker (chat_id, user_id, name, named_at) VALUES (?, ?, ?, ?)"
+    " ON CONFLICT (chat_id, user_id) DO UPDATE SET name = excluded.name,"
+    " named_at = excluded.named_at WHERE named_at < excluded.named_at"
+)
+_NOTE_NAME = (
+    "INSERT OR IGNORE INTO nianlun_speaker_name (chat_id, user_id, name, name_key, first_seen)"
+    " VALUES (?, ?, ?, ?, ?)"
+)
+_COUNTERS = "SELECT id, last_seq, name FROM nianlun_chat WHERE id IN ({marks})"
+_EXCLUSIONS = (
+    "SELECT chat_id, reason, user_id, begins, ends FROM nianlun_exclusion"
+    " WHERE chat_id IN ({marks}) AND reason IN ('opted_out', 'forgotten', 'paused', 'window')"
+)
 # Joins: for a row value IN pairs SQLite would use the chat alone and read all that is in it. The
 # sign keeps it from the index of reasons, of which a chat may have many alike.
 _KNOWN_KEYS = """
@@ -152,6 +169,48 @@ async def insert_messages(rows: Sequence[list[Any]]) -> None:
 async def move_last_seqs(steps: Mapping[int, int]) -> None:
     """Add to each chat's highest short id, in the order given."""
     await _many(_MOVE_LAST_SEQ, [[step, chat_id] for chat_id, step in steps.items()])
+
+
+async def counters(chat_ids: Sequence[int]) -> list[tuple[int, int, str | None]]:
+    """Row id, highest short id and name of each of these chats."""
+    rows = await _of_chats(_COUNTERS, chat_ids)
+    return [(row["id"], row["last_seq"], row["name"]) for row in rows]
+
+
+async def note_name(chat_id: int, user_id: str, name: str, name_key: str, at: datetime) -> None:
+    """Put on record that somebody is called so, and shown so unless by a later name."""
+    moment = at.isoformat(" ")
+    await _many(_NOTE_SPEAKER, [[chat_id, user_id, name, moment]])
+    await _many(_NOTE_NAME, [[chat_id, user_id, name, name_key, moment]])
+
+
+async def exclusions(
+    chat_ids: Sequence[int],
+) -> list[tuple[int, str, str | None, datetime | None, datetime | None]]:
+    """Those of these chats that are about a member or a time: chat row id, reason, user id,
+    beginning and end."""
+    rows = await _of_chats(_EXCLUSIONS, chat_ids)
+    return [
+        (
+            one["chat_id"],
+            one["reason"],
+            one["user_id"],
+            _moment(one["begins"]),
+            _moment(one["ends"]),
+        )
+        for one in rows
+    ]
+
+
+def _moment(written: str | None) -> datetime | None:
+    return None if written is None else datetime.fromisoformat(written)
+
+
+async def _of_chats(query: str, chat_ids: Sequence[int]) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    for part in chunks(chat_ids):
+        rows += await _rows(query.format(marks=",".join("?" * len(part))), *part)
+    return rows
 
 
 async def known_keys(pairs: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
