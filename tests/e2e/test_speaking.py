@@ -68,6 +68,7 @@ async def test_a_busy_group_gets_one_reply_at_a_time_each_quoting_its_question(
         await client.group_message(at_bot(client, "只有我"), SHE)
         answer = await client.wait_for_send(GROUP)
         assert [part["type"] for part in answer.segments] == ["text"]
+        await client.group_message(at_bot(client, "还有一句"), SHE)
         gone = await client.group_message(at_bot(client, "说错了"), SHE)
         await client.group_message("嗯？", HE)
         await client.recall(gone)
@@ -185,3 +186,29 @@ async def test_an_at_in_the_middle_of_a_line_calls(new_bot: BotMaker, model: Mod
         await client.wait_for_send(GROUP)
         await client.group_message([text("大家好 "), mention("all"), text(" 开会")], SHE)
         assert await client.stays_silent(0.8, GROUP)
+
+
+async def test_what_is_taken_back_while_the_model_thinks_is_not_quoted(
+    new_bot: BotMaker, model: ModelServer
+) -> None:
+    def quoting(request: Payload) -> Delay:
+        return Delay(1, "你刚说了搬家。" if "我要搬家" in asked(request) else "你什么也没说呀。")
+
+    model.script(quoting)
+    bot = await new_bot(FAST, model=model).start()
+    async with OneBotClient(bot.port) as client:
+        secret = await client.group_message("我要搬家", HE)
+        await client.group_message(at_bot(client, "他说什么了"), SHE)
+        await until(lambda: len(replies(model)) == 1)
+        await client.recall(secret)
+        assert (await client.wait_for_send(GROUP)).text == "你什么也没说呀。"
+        first, second = replies(model)
+        assert "我要搬家" in first
+        assert "我要搬家" not in second
+        taken_back = await client.group_message(at_bot(client, "那我呢"), SHE)
+        await until(lambda: len(replies(model)) == 3)
+        waiting = await client.group_message(at_bot(client, "还有我"), HE)
+        await client.recall(waiting)
+        await client.recall(taken_back)
+        assert await client.stays_silent(2, GROUP)
+        assert len(replies(model)) == 3

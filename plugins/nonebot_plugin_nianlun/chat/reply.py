@@ -29,6 +29,7 @@ from .delivery import Purpose
 from .messenger import Messenger
 from .recall import Recaller
 from .silences import Silences
+from .standing import Standing, Verdict
 from .tool_talk import ToolTalk
 from .tools import ReplyTools, ToolDesk
 from .triggers import is_called
@@ -58,6 +59,18 @@ class _Spent:
     model: str
     usage: Usage
     ok: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """What a model is to answer."""
+
+    prompt: ReplyPrompt
+    purpose: Purpose
+    standing: Standing | None = None
+    desk: ToolDesk | None = None
+    asked: bool = True
+    """Not all of it was taken back while it waited for its turn."""
 
 
 class Replier:
@@ -166,26 +179,52 @@ class Replier:
             logger.warning(f"{chat} 不知道引用的是不是自己的话，这次不回答：{error!r}")
             return False
 
-    async def _reply(self, client: ModelClient, chat: ChatKey, bot: Bot, turn: Turn) -> _Spent:
-        prompt, purpose, desk = await self._prompt(chat, bot, turn)
+    async def _reply(
+        self, client: ModelClient, chat: ChatKey, bot: Bot, turn: Turn
+    ) -> _Spent | None:
+        ready = await self._ready(chat, bot, turn)
+        if not ready.asked:
+            logger.info(f"{chat} 有话还没轮到回答就被收回了，这次不回答")
+            return None
         event = turn.calls[-1]
-        talk = ToolTalk(client, desk)
+        talk = ToolTalk(client, ready.desk)
         try:
             async with asyncio.timeout(_REPLY_SECONDS):
-                completion = await talk.answer(prompt.messages)
+                completion = await talk.answer(ready.prompt.messages)
+                verdict = await self._verdict(chat, ready.standing)
+                if verdict == "overtaken":
+                    ready = await self._ready(chat, bot, turn)
+                    completion = await talk.answer_anew(ready.prompt.messages)
+                    verdict = await self._verdict(chat, ready.standing)
         except (ModelError, TimeoutError) as error:
             logger.warning(f"{chat} 的回复没有写成：{error or '超时'}")
             if turn.called:
                 await self._once_in(_EXCUSE_EVERY, self._said_excuse, chat, bot, event, _EXCUSE)
             return _Spent(client.model, talk.spent, ok=False)
         text = clean_reply(completion.text, self._recaller.character)
-        if text and chat not in self._mutes:
+        if verdict != "stands":
+            logger.info(f"{chat} 有话在写回复时被收回了，这次不回答")
+        elif not text and turn.called:
+            # Nothing but what it was shown: marks and other people's lines.
+            await self._once_in(_EXCUSE_EVERY, self._said_excuse, chat, bot, event, _EXCUSE)
+        elif text and chat not in self._mutes:
             quote = await self._is_to_quote(chat, event)
-            if await self._messenger.say(chat, bot, event, text, purpose, quote=quote):
+            if await self._messenger.say(chat, bot, event, text, ready.purpose, quote=quote):
                 self.attention.answered(chat, turn.asker)
-                if self._after_turn is not None and purpose == "reply":
+                if self._after_turn is not None and ready.purpose == "reply":
                     self._after_turn(chat, turn.asker)
         return _Spent(completion.model, completion.usage, ok=True)
+
+    async def _verdict(self, chat: ChatKey, standing: Standing | None) -> Verdict:
+        if standing is None:
+            return "stands"
+        try:
+            async with asyncio.timeout(_RECALL_SECONDS):
+                await self._recorder.flush()
+                return await standing.verdict()
+        except Exception as error:
+            logger.warning(f"{chat} 不知道有没有话被收回，照样回答：{error!r}")
+            return "stands"
 
     async def _is_to_quote(self, chat: ChatKey, event: MessageEvent) -> bool:
         """Where others have spoken since, it would not be clear what the answer is to."""
@@ -201,26 +240,29 @@ class Replier:
             logger.warning(f"{chat} 不知道要不要引用所答的话，这次不引用：{error!r}")
             return False
 
-    async def _prompt(
-        self, chat: ChatKey, bot: Bot, turn: Turn
-    ) -> tuple[ReplyPrompt, Purpose, ToolDesk | None]:
+    async def _ready(self, chat: ChatKey, bot: Bot, turn: Turn) -> _Ready:
         """With memory if that can be had in time; trouble costs the memory, not the reply."""
         purpose: Purpose = "reply"
+        said = self._said(bot, turn)
         try:
             async with asyncio.timeout(_RECALL_SECONDS):
                 await self._recorder.flush()
-                unrecorded: list[Message] = []
-                if await self._is_unrecorded(chat, turn.calls[-1]):
-                    purpose, unrecorded = "opted_out", self._only(bot, turn)
-                chat_id = await chats.find(chat)
-                read = None if chat_id is None else await traces.reading(chat_id)
-                prompt = await self._recaller.prompt(chat, unrecorded=unrecorded, asker=turn.asker)
+                view = await self._recaller.view(chat, turn.asker)
+                if view.unrecorded:
+                    purpose = "opted_out"
+                beside = said if view.unrecorded else ()
+                prompt = await self._recaller.prompt_of(chat, view, beside, turn.asker)
+                standing = None
+                if view.chat_id is not None and view.read is not None:
+                    standing = Standing(view.chat_id, view.read, _ids(turn))
+                is_asked = standing is None or await standing.is_asked()
         except Exception as error:
             self.trouble = str(error) or f"读记忆超过了 {_RECALL_SECONDS:g} 秒"
             logger.opt(exception=error).error(f"{chat} 的这次回复没有记忆可用：{self.trouble}")
-            return self._recaller.bare_prompt(self._only(bot, turn), chat), purpose, None
+            return _Ready(self._recaller.bare_prompt(said, chat), purpose)
         self.trouble = None
-        return prompt, purpose, self._desk(chat, turn, purpose, read)
+        desk = self._desk(chat, turn, purpose, view.read)
+        return _Ready(prompt, purpose, standing, desk, is_asked)
 
     def _desk(
         self, chat: ChatKey, turn: Turn, purpose: Purpose, read: traces.Reading | None
@@ -228,14 +270,14 @@ class Replier:
         """Of whom nothing is recorded, nothing is written down either."""
         if self._tools is None:
             return None
-        said = [id_ for call in turn.calls if (id_ := id_text(call.message_id)) is not None]
-        return self._tools.desk(chat, turn.asker, said, writing=purpose == "reply", read=read)
+        writing = purpose == "reply"
+        return self._tools.desk(chat, turn.asker, _ids(turn), writing=writing, read=read)
 
     async def _is_unrecorded(self, chat: ChatKey, event: MessageEvent) -> bool:
         chat_id = await chats.find(chat)
         return chat_id is not None and await exclusions.unrecorded(chat_id, str(event.user_id))
 
-    def _only(self, bot: Bot, turn: Turn) -> list[Message]:
+    def _said(self, bot: Bot, turn: Turn) -> list[Message]:
         """The calls themselves, as they came."""
         mine = {bot.self_id: self._recaller.character}
         said: list[Message] = []
@@ -270,6 +312,11 @@ class Replier:
             return
         said[chat] = now
         await self._messenger.say(chat, bot, event, text)
+
+
+def _ids(turn: Turn) -> list[str]:
+    """The platform's, of the lines that called."""
+    return [id_ for call in turn.calls if (id_ := id_text(call.message_id)) is not None]
 
 
 def new_replier(nianlun: Nianlun) -> Replier:

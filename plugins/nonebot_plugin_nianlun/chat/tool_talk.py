@@ -37,6 +37,11 @@ class ToolTalk:
             self.spent += error.usage or Usage()
             raise
 
+    async def answer_anew(self, messages: Sequence[Mapping[str, Any]]) -> Completion:
+        """The same to other messages and without tools: what these did is done."""
+        self._desk = None
+        return await self.answer(messages)
+
     async def _answer(self, messages: Sequence[Mapping[str, Any]]) -> Completion:
         if self._desk is None:
             return await self._plain(messages)
