@@ -255,7 +255,10 @@ class Replier:
                 standing = None
                 if view.chat_id is not None and view.read is not None:
                     standing = Standing(view.chat_id, view.read, _ids(turn))
-                is_asked = standing is None or await standing.is_asked()
+                told = {(line.user_id, line.time) for line in view.history}
+                is_asked = any((line.user_id, line.time) in told for line in said)
+                if standing is not None and not is_asked:
+                    is_asked = await standing.is_asked()
         except Exception as error:
             self.trouble = str(error) or f"读记忆超过了 {_RECALL_SECONDS:g} 秒"
             logger.opt(exception=error).error(f"{chat} 的这次回复没有记忆可用：{self.trouble}")
