@@ -289,6 +289,8 @@ async def test_an_old_export_does_not_bring_it_back(product: Nianlun, tmp_path: 
     world = World(product.path)
     await chats.ensure([GROUP], world.clock.now())
     await plant(world)
+    moment = diary.Moment("没人听见的暗号", START.isoformat(), START_AT, "tool")
+    await diary.append(world.chat_id, [moment], world.clock.now())
     file = tmp_path / "old.jsonl"
     lines = [json.dumps(line, ensure_ascii=False) for line in await world.export()]
     file.write_text("\n".join(lines), "utf-8")

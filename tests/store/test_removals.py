@@ -256,6 +256,24 @@ async def test_an_older_copy_of_the_database_is_told(
     await database.open_store(world.file)
 
 
+async def test_nor_does_it_come_back_in_a_fact_of_its_turn(world: World, tmp_path: Path) -> None:
+    for number, words in enumerate(["嗯", SECRET, *(f"话{n}" for n in range(12)), "咖啡"]):
+        await world.say(words, local(FIRST, 9, number))
+    await facts.store(1, [fact("不知道", 15, "口令"), fact("爱喝", 15)], LATER)
+    await facts.store(1, [fact(SECRET, 1, "口令")], LATER + timedelta(minutes=1))
+    old = write(tmp_path / "old.jsonl", await world.export())
+    await deleting.delete(1, [2], [], LATER)
+    new = write(tmp_path / "new.jsonl", await world.export())
+    await bring(old)
+    for file in (new, old):
+        await bring(file, COPY)
+    assert SECRET not in world.dump()
+    copy = await chats.find(COPY)
+    assert copy is not None
+    for chat_id in (1, copy):
+        assert {row.text for row in await facts.listed(chat_id)} == {"爱喝", "不知道"}
+
+
 @pytest.mark.parametrize("numbered", [True, False])
 @pytest.mark.parametrize("old_first", [True, False])
 async def test_a_deleted_message_stays_away_where_both_files_meet(
@@ -270,6 +288,12 @@ async def test_a_deleted_message_stays_away_where_both_files_meet(
         line = Incoming(GROUP, at, SHE, "小鹿", segments, "event", message_id=message_id)
         await recording.record([line], readable, "小忆", at)
     world.clock.time = LATER
+    # A fact may tell the line beside the one that it is from.
+    world.writer.facts = lambda window: tuple(
+        Fact("event", "口令", m.text, window.messages[0].seq)
+        for m in window.messages
+        if m.text == SECRET
+    )
     await world.run(everything=True)
     old = write(tmp_path / "old.jsonl", await world.export())
     await deleting.delete(1, [5], [], LATER)

@@ -627,3 +627,19 @@ async def test_who_went_came_and_went_again_within_a_second_is_away(
         # Who came back here after the file was written is back.
         assert await exclusions.opted_out(chat_id, "20001") is (here != ((0, 0), (0, 0)))
         assert await Exclusion.filter(ends=None).count() <= 1
+
+
+async def test_a_day_of_a_file_is_made_of_what_was_said_that_day(
+    database_file: Path, tmp_path: Path
+) -> None:
+    await talk(days=1)
+    await nianlun.jobs.tidy([GROUP])
+    rows = await exported()
+    (day, *_) = of(rows, "day")
+    for row in [day, *(one for one in of(rows, "activity") if one["id"] in day["sources"])]:
+        row["date"] = "1990-01-01"
+    report = await bring(write(tmp_path / "copied.jsonl", rows))
+    assert any("不是那天的" in one.reason for one in report.unreadable)
+    assert not await Memory.filter(period="1990-01-01").exists()
+    found = await invariants.check(database_file, 1, nianlun.calendar, NOW)
+    assert found.findings == ()

@@ -36,6 +36,8 @@ class Stored:
     """Of the new ones: with nothing in it that could be read."""
     taken_back: list[int] = field(default_factory=list)
     """Short ids of messages whose words may not be told: here, in the file, or both."""
+    wordless: list[int] = field(default_factory=list)
+    """Of those that have short ids in the file, those of which it tells no words."""
 
 
 class Importer:
@@ -98,6 +100,7 @@ class Importer:
     async def _store(self, lines: Sequence[Line]) -> Stored:
         await sql.move_last_seqs({self.chat_id: 0})
         excluded = await exclusions.known_for([self.chat_id])
+        bare = [line.seq for line in lines if line.seq is not None and _is_wordless(line)]
         lines = [_redacted(excluded, self.chat_id, line) for line in lines]
         keys = self._keys(lines)
         chat = await Chat.get(id=self.chat_id).only("id", "last_seq", "name")
@@ -111,6 +114,7 @@ class Importer:
         await self._tell_better(matching)
         last = await self._insert(chat.last_seq, lines, keys, text_of, matching.found, stored)
         await self._compare(lines, matching.found, stored)
+        stored.wordless += [seq for number in bare if (seq := self.numbers.get(number))]
         await sql.move_last_seqs({self.chat_id: last - chat.last_seq})
         chat_name = lines[-1].message.chat_name
         if not chat.name and chat_name:
@@ -215,6 +219,10 @@ class Importer:
             if lines[index].withdrawn and not row.withdrawn:
                 at = lines[index].withdrawn_at or lines[index].message.time
                 await withdrawals.mask(self.chat_id, row.seq, at)
+
+
+def _is_wordless(line: Line) -> bool:
+    return line.withdrawn or not (line.text or line.message.segments)
 
 
 def _redacted(excluded: exclusions.Known, chat_id: int, line: Line) -> Line:

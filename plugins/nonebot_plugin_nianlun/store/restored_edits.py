@@ -122,14 +122,15 @@ class Edits:
             state=theirs.state and replace(theirs.state, merged=False, stale=False, usage=None),
         )
 
-    async def fact(self, fact: KnownFact, taken_back: Collection[int]) -> int:
-        """An edited fact or note; returns how many are new here. `taken_back` are messages."""
+    async def fact(self, fact: KnownFact, *, tainted: bool) -> int:
+        """An edited fact or note; returns how many are new here. `tainted`: what it was made of
+        was taken back."""
         called = fact.category if fact.name is None else f"{fact.category}:{fact.name}"
         try:
             content = fact.text.text if fact.name is None else fact_content(fact.text.text)
             if not content.strip():
                 raise CorrectionError(_EMPTY)
-            if fact.text.source in taken_back:
+            if tainted:
                 raise CorrectionError(_TAKEN_BACK)
             await exclusions.refuse(self._chat_id, fact.owner, self._now)
             row = await self._find(fact)

@@ -26,7 +26,7 @@ from .models import NoteVersion
 from .numbers import Cover, Numbers, next_number
 from .records import Noted, Refused, Remembered, Version
 from .restored_edits import Edits, find_moment
-from .restored_windows import MAY_BE_NOTED, Runs, holds_all, state_of, without
+from .restored_windows import MAY_BE_NOTED, Runs, day_told, holds_all, state_of, without
 
 
 class NoteRestorer:
@@ -41,6 +41,7 @@ class NoteRestorer:
         seqs: Numbers,
         cover: Cover,
         taken_back: set[int],
+        wordless: set[int],
         calendar: Calendar,
         edits: Edits,
     ) -> None:
@@ -48,12 +49,15 @@ class NoteRestorer:
         self._seqs = seqs
         self._cover = cover
         self._taken_back = taken_back
+        self._wordless = wordless
+        self.outdated: set[int] = set()
+        """All messages of windows in which the file tells words that are gone: so may its facts."""
         self.unnoted: set[int] = set()
         """Short ids here of messages whose note somebody removed: they make no other."""
         self._calendar = calendar
         self._edits = edits
         self._activities: dict[int, tuple[int, str]] = {}
-        """By their number in the file: the number here, and the day in the file."""
+        """By their number in the file: the number here, and the day."""
         self._merged: dict[str, bool] = {}
         """Of what is new here, whether the layer above holds it by the file's word; by its number
         here or its period."""
@@ -78,9 +82,11 @@ class NoteRestorer:
             return
         tainted = runs != all_runs or self._cites_taken_back(theirs.text, keys)
         tainted = tainted or await self._is_excluded(theirs)
-        tainted = tainted or any(
-            seq in self._taken_back for first, last in runs for seq in range(first, last + 1)
-        )
+        window = {seq for first, last in all_runs for seq in range(first, last + 1)}
+        gone = window & self._taken_back
+        if not gone <= self._wordless:
+            self.outdated |= window
+        tainted = tainted or bool(gone)
         moved = self._moved(theirs.text)
         text = "" if tainted else moved
         row, free, left = await self._state(noted, runs, {text, moved})
@@ -112,7 +118,7 @@ class NoteRestorer:
             row.version += await self._keep("activity", str(row.number), row, texts, [])
             await ActivityRow.filter(id=row.id).update(version=row.version)
         self._claimed.add(row.id)
-        self._activities[theirs.number] = row.number, theirs.date
+        self._activities[theirs.number] = row.number, day_told(theirs.date, row.date)
         for run in theirs.ranges:
             self._cover.add(*run)
         if is_new and state:
@@ -164,11 +170,10 @@ class NoteRestorer:
         return not (cited.isdisjoint(self._taken_back) and cited.isdisjoint(unnoted))
 
     async def _is_excluded(self, theirs: Activity) -> bool:
-        """Whether it is a moment of somebody who was forgotten here, or was not to be recorded."""
-        if theirs.owner is None:
-            return False
+        """Whether it is a moment of somebody who was forgotten here, or was not to be recorded;
+        or anybody's of before the chat was cleared."""
         excluded = await exclusions.known_for([self._chat_id])
-        return exclusions.covers(excluded, self._chat_id, theirs.owner, theirs.time)
+        return exclusions.covers(excluded, self._chat_id, theirs.owner or "", theirs.time)
 
     def _moved(self, text: str) -> str:
         return renumber_key_marks(text, self._seqs.get)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from datetime import date, timedelta
 from typing import TypeAlias
 
 from . import sql
@@ -13,6 +14,8 @@ MAY_BE_NOTED = (None, "withdrawn", "empty", "declined", "refused")
 
 Runs: TypeAlias = Sequence[tuple[int, int]]
 """Runs of `seq`."""
+_CALENDARS = timedelta(days=2)
+"""So far apart two time zones and beginnings of the day may put the same moment."""
 
 
 def without(runs: Runs, seqs: Collection[int]) -> list[tuple[int, int]]:
@@ -54,3 +57,9 @@ async def holds_all(row: Activity, runs: Runs) -> bool:
         if any(holder != row.id for holder, *_ in covered):
             return False
     return True
+
+
+def day_told(theirs: str, here: str) -> str:
+    """The day of an activity as its file has it, unless that is more than another calendar."""
+    apart = abs(date.fromisoformat(theirs) - date.fromisoformat(here))
+    return theirs if apart <= _CALENDARS else here

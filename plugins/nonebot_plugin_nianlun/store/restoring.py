@@ -11,6 +11,7 @@ from tortoise.expressions import Q
 from tortoise.queryset import QuerySet
 
 from ..memory.calendar import Calendar
+from ..memory.fact_items import LONGEST_TURN
 from ..types import COMMAND_LINE, ChatKey
 from . import (
     chats,
@@ -88,10 +89,18 @@ class Restorer:
         self._exported_at = exported_at
         self._cover = Cover()
         self._taken_back: set[int] = set()
+        self._wordless: set[int] = set()
+        """Messages of which the file itself has no words."""
         self._erasure: str | None = None
         self._edits = Edits(self._chat_id, self._seqs, editor, now or exported_at)
         self._notes = NoteRestorer(
-            self._chat_id, self._seqs, self._cover, self._taken_back, calendar, self._edits
+            self._chat_id,
+            self._seqs,
+            self._cover,
+            self._taken_back,
+            self._wordless,
+            calendar,
+            self._edits,
         )
         self._facts = 0
         self._begun: Counter[tuple[str, str | None, datetime | None]] = Counter()
@@ -109,6 +118,7 @@ class Restorer:
     def note_messages(self, stored: Stored) -> None:
         """Take in what became of messages, before anything that is built on them."""
         self._taken_back.update(stored.taken_back)
+        self._wordless.update(stored.wordless)
 
     @transactional
     async def store(self, records: Sequence[Record]) -> list[tuple[int, str]]:
@@ -229,26 +239,42 @@ class Restorer:
             await pending.filter(seq__gte=first, seq__lte=last).update(skipped=run.reason)
 
     async def _fact(self, fact: KnownFact) -> None:
-        text = self._moved(fact.text)
-        if not await self._holds(fact, text):
+        text, overtaken = self._moved(fact.text), self._is_overtaken(fact.text)
+        holds = await self._holds(fact, text)
+        if fact.exported is not None and not holds:
             # Somebody had it erased here, or the note that it was taken from.
-            if fact.exported is not None:
-                called = ":".join(filter(None, (fact.category, fact.name)))
-                self._edits.refused.append(f"{called} 在这里已经忘掉了，没有照改")
+            called = ":".join(filter(None, (fact.category, fact.name)))
+            self._edits.refused.append(f"{called} 在这里已经忘掉了，没有照改")
             return
-        journal = [self._moved(old) for old in fact.journal]
-        kept = [old for old in journal if old.source not in self._taken_back]
-        kept = tuple([old for old in kept if await self._holds(fact, old)])
-        moved = replace(fact, text=text, journal=kept)
+        kept = [self._moved(old) for old in fact.journal if not self._is_overtaken(old)]
+        kept = [old for old in kept if await self._holds(fact, old)]
         if fact.exported is not None:
-            self._facts += await self._edits.fact(moved, self._taken_back)
+            moved = replace(fact, text=text, journal=tuple(kept))
+            self._facts += await self._edits.fact(moved, tainted=overtaken)
             return
-        if text.source in self._taken_back:
-            return  # what it says was withdrawn here
+        if overtaken or not holds:
+            # As it would have here, it goes back to what was true before.
+            if not any(old.text for old in kept):
+                return
+            *kept, text = kept
+            fact = replace(fact, due=None, done_at=None)
         excluded = await exclusions.known_for([self._chat_id])
         if exclusions.covers(excluded, self._chat_id, fact.owner, text.written_at):
             return  # whom it is about was forgotten here
+        moved = replace(fact, text=text, journal=tuple(kept))
         self._facts += await restored_facts.restore(self._chat_id, moved)
+
+    def _is_overtaken(self, theirs: FactText) -> bool:
+        """Whether what a fact of the file says was taken back, or may hold what was since: it may
+        tell any line of its window or turn."""
+        if theirs.source is None or (source := self._seqs.get(theirs.source)) is None:
+            return False
+        if source in self._taken_back or source in self._notes.outdated:
+            return True
+        if not self._cover.is_free(theirs.source, theirs.source):
+            return False
+        turn = range(source - LONGEST_TURN + 1, source + LONGEST_TURN)
+        return not self._taken_back.intersection(turn) <= self._wordless
 
     async def _holds(self, fact: KnownFact, text: FactText) -> bool:
         if text.source in self._notes.unnoted:
