@@ -69,6 +69,10 @@ def test_imitations_are_taken_off(text: str) -> None:
         "- #12 11-26 12:00 小鹿：我对花生过敏\n好呀",
         "好呀（&3）",
         "好呀（#12 #15）",
+        "好呀（活动 &3）",
+        "好呀【关键消息：[12]】",
+        "好呀[关键消息：12]",
+        "<|start_header_id|>assistant<|end_header_id|>\n\n好呀<|eot_id|>",
         "好呀 &3",
         "好呀 关键消息：[12,13]",
         "好呀[表情:微笑]",
@@ -81,6 +85,7 @@ def test_imitations_are_taken_off(text: str) -> None:
         "<reply>好呀</reply>",
         "<|im_start|>assistant\n好呀<|im_end|>",
         "好呀<｜end▁of▁sentence｜>",
+        "<memory>\n```py\n小鹿\n```\n</memory>\n好呀",
     ],
 )
 def test_so_they_are_in_each_hand(text: str) -> None:
@@ -195,6 +200,9 @@ def test_whatever_of_the_prompt_stands_beside_an_answer_is_taken_off(
         "x = a&1; 用 <memory> 这个标签",
         "你发的[图片]我没看清",
         "- [x] 洗碗\n- [ ] 扫地",
+        "工行（尾号1234）的余额不多了",
+        "这样写：\n```xml\n<message>\n  <user>a</user>\n</message>\n- [a:b]\n```\n就好",
+        "```python\nx = a &1\nprint('[表情:微笑]（#12）')\n```\n\n```c\n&12 x;\n```",
     ],
 )
 def test_ordinary_text_is_untouched(text: str) -> None:
@@ -228,7 +236,20 @@ def test_hostile_mixtures_end_quickly(text: str) -> None:
 
 @pytest.mark.parametrize(
     "unit",
-    ["<memory>", "<memory x", "#12 10:00 ", "小忆: ", "（#12 #13", "[图片]", " -", "(a)", "&1"],
+    [
+        "<memory>",
+        "<memory x",
+        "```a\n",
+        "```a\n\n```\n",
+        "```a ",
+        "#12 10:00 ",
+        "小忆: ",
+        "（#12 #13",
+        "[图片]",
+        " -",
+        "(a)",
+        "&1",
+    ],
 )
 def test_what_goes_on_and_on_ends_quickly(unit: str) -> None:
     began = monotonic()

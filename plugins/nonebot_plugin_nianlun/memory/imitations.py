@@ -58,14 +58,23 @@ _ALONE = re.compile(
 _FACE = re.compile(r"\[表情[:：][^\[\]\n]{1,20}\]")
 _REFERENCES = re.compile(
     r"[（(\[【](?:[#＃&＆]\d{1,19}[\s、，,]{0,3}){2,20}[)）\]】]"
-    r"|[（(\[【](?:[&＆]\d{1,19}|[#＃]\d{2,19})[)）\]】]"
+    r"|[（(\[【](?:(?:见|消息|活动)\s?)?(?:[&＆]\d{1,19}|[#＃]\d{2,19})[)）\]】]"
     r"|（那里的 [#&\[\d][^（）\n]{0,90}）"
     # Not in `a=1&2`, `Q&3` or `&#3;`.
     r"|(?<![\x21-\x7e])[&＆]\d{1,19}(?![A-Za-z0-9_;=%])[ \t]?"
 )
-_TAIL = re.compile(r"(?<=[^\s卡号机户款])(?:[（(]尾号\s?\d{1,20}[)）]|（无号码\d{1,5}）)")
-_CITED = re.compile(r"[\s，。]?关键消息[:：]\s?[\[［【][\d\s,，、#]{1,200}[\]］】]")
-_TOKENS = re.compile(r"<[|｜][^<>|｜\n]{1,40}[|｜]>(?:(?:assistant|user|system)\s*\n)?")
+_TAIL = re.compile(r"(?<=[^\s卡号机户款行码牌])(?:[（(]尾号\s?\d{1,20}[)）]|（无号码\d{1,5}）)")
+_CITED = re.compile(r"[\s，。]?[\[【]?关键消息[:：]\s?[\[［【]?[\d\s,，、#]{1,200}[\]］】]{1,2}")
+_CODE = re.compile(
+    r"^[ \t]*```[ \t]*(?!(?:te?xt|plain\w*|markdown|md|chat)\b)[a-z][\w+#.-]{0,30}[ \t]*\r?\n"
+    r"(?:(?![ \t]*```\s*?$).*+\n)*+(?P<end>[ \t]*```[ \t\r]*$)?",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""Code of a named language is nobody's talk. Without a name it may be all that was said."""
+_HELD = re.compile("\x00(\\d+)\x00")
+_TOKENS = re.compile(
+    r"<[|｜][^<>|｜\n]{1,40}[|｜]>(?:(?:assistant|user|system)(?:\s*\n|(?=<[|｜])))?"
+)
 _INNER = "memory|memories|context|history|system|recall|tool_call|tool_response|tool_result"
 _OUTER = "reply|response|answer|output|assistant|message"
 _BLOCKS = re.compile(
@@ -91,13 +100,23 @@ def clean_reply(text: str, me: str = "我") -> str:
 
     `me` is what the bot's own lines are called there. Empty when nothing else was said.
     """
-    text = _BLOCKS.sub("", _TOKENS.sub("", text.replace("\x00", "")))
+    code: list[str] = []
+
+    def hold(block: re.Match[str]) -> str:
+        if block["end"] is None:
+            return block[0]
+        code.append(block[0])
+        return f"\x00{len(code) - 1}\x00"
+
+    text = _CODE.sub(hold, text.replace("\x00", ""))
+    text = _BLOCKS.sub("", _TOKENS.sub("", text))
     text = _CITED.sub("", strip_key_marks(_TAGS.sub("", text))).strip()
     own = list(_own(list(_said(text.splitlines(), me))))
     if _is_speech(own):
         own = [_own_prefix("").sub("", line) for line in own]
     cleaned = "\n".join(own)
-    return _TAIL.sub("", _REFERENCES.sub("", _FACE.sub("", cleaned))).strip()
+    cleaned = _TAIL.sub("", _REFERENCES.sub("", _FACE.sub("", cleaned)))
+    return _HELD.sub(lambda held: code[int(held[1])], cleaned).strip()
 
 
 def _said(lines: list[str], me: str) -> Iterator[_Line]:
