@@ -128,8 +128,14 @@ async def test_a_file_is_found_however_it_is_told(client: OneBotClient) -> None:
     await client.group_message([{"type": "file", "data": big}], group_id=group, user_id=10010)
     await client.settle()
     assert "它有 200 MB，这里最多收 64 MB" in await command(client, "导入", **where)
+    for name in ("甲", "丁.jsonl"):
+        of_another = [{"type": "file", "data": {"file": name, "file_id": name}}]
+        await client.group_message(of_another, group_id=group, user_id=10020)
+    await client.settle()
     asked = await command(client, "导入 甲", **where)
     assert asked.startswith("甲.jsonl 是")
+    asked = await command(client, "导入 丁", **where)
+    assert asked.startswith("丁.jsonl（别人发的） 是")
     assert "没有叫这个名字" in await command(client, "导入 丙", **where)
     assert "引用的那条消息里没有文件" in (await answer_to_quoted(client, "导入", **where))
     client.answers.pop("get_group_file_url")

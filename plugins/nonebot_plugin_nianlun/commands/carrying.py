@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -44,6 +44,7 @@ _FORGOTTEN_AFTER = 24 * 3600
 _SETTLED = 1.0
 """Seconds in which all that is told of a new file has come in."""
 _SHOWN = 3
+_OTHERS = "sent by another"
 _CODE = re.compile(r"[0-9]{6}")
 _NO_FILE = (
     "没有看到你刚发的文件：10 分钟内把它发到这里，我会接着看；或者引用那条文件消息来发，"
@@ -159,6 +160,8 @@ class Carrying:
             return  # they have asked once more
         try:
             text = await self._look(asked, "")
+        except _NoFile:
+            return  # it was taken back at once
         except NianlunError as error:
             logger.warning(f"{asked.here} 发来的文件没有看成：{error}")
             text = f"没有做成：{error}"
@@ -217,12 +220,18 @@ class Carrying:
         since = asked.at - (_NAMED if named else _RECENT)
         found = [one.data for one in here.of(asked.here, asked.user_id, since)]
         if chat_id is not None and (named or not found):
-            found += await sent_files.since(chat_id, since, None if named else asked.user_id)
-        if not named and not found:
-            raise _NoFile
-        if named and not (found := _of_name(found, named)):
+            found += await sent_files.since(chat_id, since, asked.user_id)
+        if not named:
+            if not found:
+                raise _NoFile
+            return found
+        if own := _of_name(found, named):
+            return own
+        # Another's only where they sent none of that name themselves, and not unsaid.
+        others = [] if chat_id is None else await sent_files.since(chat_id, since)
+        if not (theirs := _of_name(others, named)):
             raise ChatError(_NOT_NAMED)
-        return found
+        return [{**one, _OTHERS: True} for one in theirs]
 
     def _preview(self, name: str, title: str, survey: Survey, chat: ChatKey, answer: str) -> str:
         (found,) = survey.chats
@@ -253,10 +262,11 @@ def _into(chat: ChatKey, editor: str) -> ImportOptions:
 
 
 def _called(told: Mapping[str, Any]) -> str:
-    return one_line(name_of(told)) or "这个文件"
+    name = one_line(name_of(told)) or "这个文件"
+    return f"{name}（别人发的）" if told.get(_OTHERS) is True else name
 
 
-def _of_name(files: list[Mapping[str, Any]], named: str) -> list[Mapping[str, Any]]:
+def _of_name(files: Sequence[Mapping[str, Any]], named: str) -> list[Mapping[str, Any]]:
     """The newest file of this name, else the newest that has it in its name."""
     named = named.casefold()
     same = [one for one in files if name_of(one).casefold() == named]
