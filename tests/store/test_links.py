@@ -11,10 +11,17 @@ from typing import Any
 import pytest
 
 from plugins.nonebot_plugin_nianlun.capture.readable import readable
-from plugins.nonebot_plugin_nianlun.errors import ChatError
+from plugins.nonebot_plugin_nianlun.errors import ChatError, Overtaken
 from plugins.nonebot_plugin_nianlun.memory.search import RecallResult
 from plugins.nonebot_plugin_nianlun.recalling import Recalling
-from plugins.nonebot_plugin_nianlun.store import chats, exclusions, forgetting, links, recording
+from plugins.nonebot_plugin_nianlun.store import (
+    chats,
+    exclusions,
+    forgetting,
+    links,
+    recording,
+    traces,
+)
 from plugins.nonebot_plugin_nianlun.store.models import Chat, ChatLink
 from plugins.nonebot_plugin_nianlun.store.search import SearchReader
 from plugins.nonebot_plugin_nianlun.types import ChatKey, Fact, Incoming, Withdrawal
@@ -176,3 +183,18 @@ async def test_no_more_links_than_can_be_searched_in_time(world: World) -> None:
         assert await link(world, other)
     with pytest.raises(ChatError, match="最多"):
         await link(world)
+
+
+async def test_what_was_read_before_links_changed_stands_no_more(world: World) -> None:
+    await world.say(WORDS, days=3, chat=OTHER)
+    await world.say("早")
+    here, there = await world.id_of(), await world.id_of(OTHER)
+    alone = await traces.reading(here)
+    await link(world)
+    both = await traces.reading(here)
+    with pytest.raises(Overtaken):
+        await traces.check(here, alone)
+    await traces.check(here, both)
+    await links.unlink(here, there)
+    with pytest.raises(Overtaken):
+        await traces.check(here, both)

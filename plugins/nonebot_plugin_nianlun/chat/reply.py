@@ -194,20 +194,22 @@ class Replier:
                 verdict = await self._verdict(chat, ready.standing)
                 if verdict == "overtaken":
                     ready = await self._ready(chat, bot, turn)
-                    completion = await talk.answer_anew(ready.prompt.messages)
-                    verdict = await self._verdict(chat, ready.standing)
+                    # Without memory nobody knows which of the lines that called is gone.
+                    if ready.standing is not None:
+                        completion = await talk.answer_anew(ready.prompt.messages)
+                        verdict = await self._verdict(chat, ready.standing)
         except (ModelError, TimeoutError) as error:
             logger.warning(f"{chat} 的回复没有写成：{error or '超时'}")
             if turn.called:
                 await self._once_in(_EXCUSE_EVERY, self._said_excuse, chat, bot, event, _EXCUSE)
             return _Spent(client.model, talk.spent, ok=False)
         text = clean_reply(completion.text, self._recaller.character)
-        if verdict != "stands":
+        if verdict == "unasked":
             logger.info(f"{chat} 有话在写回复时被收回了，这次不回答")
-        elif not text and turn.called:
-            # Nothing but what it was shown: marks and other people's lines.
+        elif (verdict == "overtaken" or not text) and turn.called:
+            # Overtaken once more, or nothing but what it was shown: marks and others' lines.
             await self._once_in(_EXCUSE_EVERY, self._said_excuse, chat, bot, event, _EXCUSE)
-        elif text and chat not in self._mutes:
+        elif verdict == "stands" and text and chat not in self._mutes:
             quote = await self._is_to_quote(chat, event)
             if await self._messenger.say(chat, bot, event, text, ready.purpose, quote=quote):
                 self.attention.answered(chat, turn.asker)

@@ -37,7 +37,9 @@ _ERASED = "erased:"
 """With the chat's row id: the key of what names the last erasure in it."""
 _ERASURES = (
     "SELECT value FROM nianlun_property WHERE key = ? OR key IN"
-    f" (SELECT '{_ERASED}' || other_id FROM nianlun_chat_link WHERE chat_id = ?) ORDER BY key"
+    f" (SELECT '{_ERASED}' || other_id FROM nianlun_chat_link WHERE chat_id = ?)"
+    # Of a chat that is not linked any more nobody would hear what is erased there.
+    " UNION ALL SELECT 'with ' || other_id FROM nianlun_chat_link WHERE chat_id = ? ORDER BY 1"
 )
 REPLACED = "原因里可能有被收回的话，已经一起清掉了"
 
@@ -62,8 +64,8 @@ async def last_erasure(chat_id: int) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """That something of a chat, or of one linked to it, was read after the erasures of these
-    names."""
+    """That something of a chat, or of one linked to it, was read: what names the last erasure in
+    each, and the links."""
 
     erasures: tuple[str, ...]
 
@@ -81,7 +83,7 @@ def read(connection: sqlite3.Connection, chat_id: int) -> Reading:
 
 
 def _erasures_of(chat_id: int) -> list[object]:
-    return [f"{_ERASED}{chat_id}", chat_id]
+    return [f"{_ERASED}{chat_id}", chat_id, chat_id]
 
 
 async def check(chat_id: int, read: Reading | None) -> None:
