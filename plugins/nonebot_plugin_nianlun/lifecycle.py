@@ -42,7 +42,7 @@ from .memory.protocols import NoteWriter
 from .memory.search import RecallResult
 from .memory.skill import SkillSession
 from .outcomes import Outcomes
-from .recalling import Recalling
+from .recalling import AROUND, Recalling
 from .store import chats, database, exclusions, forgetting, invariants, memories, speakers, usage
 from .store.backup import Restorations
 from .store.endpoints import Endpoints
@@ -322,6 +322,7 @@ class Nianlun:
         speaker: str | None = None,
         time_range: tuple[datetime, datetime] | None = None,
         asker: str | None = None,
+        around: int = AROUND,
     ) -> RecallResult:
         """What a text brings up in one chat, best first, with no model call.
 
@@ -329,7 +330,8 @@ class Nianlun:
         estimated size of the whole text. `speaker`: only what this one said, by number, by any
         name they have had, or `me`. `time_range`: only from the first moment until before the
         second, in place of the time that the text itself names. `asker`: the user id of whoever
-        asks, whom 我 stands for. A chat without any record has nothing to recall. Raises
+        asks, whom 我 stands for. `around`: so many lines before and after a message that matches
+        come into question as well. A chat without any record has nothing to recall. Raises
         ChatError when nobody or several people of the chat are called `speaker`, and StoreError.
         """
         if self.recorder.waiting:
@@ -346,6 +348,7 @@ class Nianlun:
             time_range=time_range,
             asker=asker,
             linked=True,
+            around=around,
         )
 
     async def tidy(self, chat: ChatKey) -> TidyReport:

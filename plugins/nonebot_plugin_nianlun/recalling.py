@@ -22,7 +22,7 @@ from .store.keys import NAMELESS
 from .store.search import SearchReader, SearchView
 
 AROUND = 2
-"""So many lines before and after a message that matches are looked at with it."""
+"""What was said so many lines before and after a match may be what is looked for."""
 
 _MOST_TERMS = 64
 """Of a longer text so many terms are looked for, the most frequent ones."""
@@ -39,6 +39,8 @@ class _Asked:
     time_range: tuple[datetime, datetime] | None
     asker: str | None
     linked: bool
+    around: int
+    """So many lines before and after a message that matches are looked at with it."""
     near: Mapping[int, Sequence[Near]]
     """What is near to the text by meaning, in the chats where that can be told."""
     now: datetime
@@ -78,6 +80,7 @@ class Recalling:
         asker: str | None = None,
         shown: Collection[str] = (),
         linked: bool = False,
+        around: int = AROUND,
     ) -> RecallResult:
         """The best of what `text` brings up: at most `limit` hits of at most `budget_tokens` in
         all, facts that they link to included.
@@ -85,8 +88,9 @@ class Recalling:
         `speaker`: only what this one said, by user id (`me` is the bot). `time_range`: only from
         the first moment until before the second, in place of the time in the text. `asker`: who
         says the text. `shown`: addresses of what stands in the prompt already. `linked`: also in
-        the chats that a superuser has linked to this one. Raises StoreError; no text makes it
-        raise anything else.
+        the chats that a superuser has linked to this one. `around`: so many lines before and
+        after a message that matches come into question as well. Raises StoreError; no text makes
+        it raise anything else.
         """
         if limit <= 0 or budget_tokens <= 0:
             return RecallResult()
@@ -99,6 +103,7 @@ class Recalling:
             None if time_range is None else self._within(*time_range),
             asker,
             linked,
+            around,
             await self._near(chat_id, text, linked=linked),
             self._clock.now(),
         )
@@ -156,10 +161,10 @@ class Recalling:
             search = replace(search, said_by=(asked.speaker,))
         if asked.time_range is not None:
             search, wider = replace(search, span=asked.time_range), None
-        found, search, widened = _found(view, chat_id, search, question, wider)
+        found, search, widened = _found(view, chat_id, search, question, wider, asked.around)
         ranked = rank(found, question)
         if chat_id in asked.near:
-            meant = view.look_up(chat_id, search, asked.near[chat_id], around=AROUND)
+            meant = view.look_up(chat_id, search, asked.near[chat_id], around=asked.around)
             ranked = fuse(ranked, rank(meant, question))
         return ranked, widened
 
@@ -224,10 +229,11 @@ def _found(
     search: Search,
     question: Question,
     wider: tuple[datetime, datetime] | None,
+    around: int,
 ) -> tuple[list[Candidate], Search, bool]:
     """What there is, the search that found it, and whether it had to leave the time that was
     asked about."""
-    found = view.find(chat_id, search, around=AROUND)
+    found = view.find(chat_id, search, around=around)
     whose = search.said_by or question.people
     if wider is None:
         if whose and (question.open or not any(one.score for one in found)):
@@ -241,7 +247,7 @@ def _found(
         return found + rest, search, False
     for span in (wider, None):
         beyond = replace(search, span=span)
-        found = view.find(chat_id, beyond, around=AROUND)
+        found = view.find(chat_id, beyond, around=around)
         if _in_time(found):
             return found + rest, beyond, True
     return found + rest, search, not rest

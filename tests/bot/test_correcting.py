@@ -137,6 +137,8 @@ async def test_an_edit_and_its_way_back(group: Group) -> None:
     told = await group.says(f'改 {DAY} 小鹿说  "去爬山"，\n阿澈答应了。（#2）')
     assert told.startswith("改好了：2026-11-28 现在是第 2 版，第 1 版（模型）留着。")
     assert f"/记忆 还原 {DAY} 1" in told
+    assert "/记忆 还原 &1 1" in await group.says("改 &1 他们约好了。")
+    await group.says("还原 &1 1")
     text = '小鹿说  "去爬山"，\n阿澈答应了。（关键消息：[2]）'
     assert await group.day() == (text, str(ADMIN), 2)
     told = await group.says("还原 昨天 1", BOSS)
@@ -170,7 +172,7 @@ IMPOSSIBLE = [
     ("为什么 \u202e\u200b", "不认识 （看不见的字）："),
     ("为什么 event:没有", "没有 event:没有 这个词条"),
     ("记住 咖啡 只喝美式", "请写成 分类:名"),
-    ("记住 喜好:咖啡 只喝美式", "preferences（喜好）"),
+    ("记住 爱好:咖啡 只喝美式", "preferences（喜好）"),
     ("记住 preferences:[[咖啡]] 好", "名要 1 到 80 个字，里面不能有"),
     ("记住 preferences:咖啡 " + "字" * 301, "内容有 301 字，要有 1 到 300 字"),
     ("忘掉 preferences:咖啡", "没有这一条"),

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+import re
 import shutil
 from typing import Any, cast
 
@@ -16,12 +17,14 @@ import pytest
 from plugins.nonebot_plugin_nianlun.capture.readable import readable
 from plugins.nonebot_plugin_nianlun.commands.command import Answer, Asked, NotUnderstood
 from plugins.nonebot_plugin_nianlun.commands.finding import Finding
+from plugins.nonebot_plugin_nianlun.commands.finding_views import found_view
 from plugins.nonebot_plugin_nianlun.commands.looking import Looking
 from plugins.nonebot_plugin_nianlun.commands.tree import Tree
 from plugins.nonebot_plugin_nianlun.config import Config, Settings
 from plugins.nonebot_plugin_nianlun.errors import ChatError, NianlunError
 from plugins.nonebot_plugin_nianlun.lifecycle import Nianlun
 from plugins.nonebot_plugin_nianlun.memory.fact_items import FactItem
+from plugins.nonebot_plugin_nianlun.memory.search import Recalled, RecallResult
 from plugins.nonebot_plugin_nianlun.store import (
     chats,
     editing,
@@ -208,6 +211,7 @@ async def test_a_search_is_narrowed_by_speaker_and_time(room: Room) -> None:
     await room.say("周末去爬山吧", minutes=-60 * 24 * 5)
     await room.say("爬山好累", CHE, "阿澈", minutes=-60 * 24)
     await room.say("今天又爬山", minutes=1)
+    await room.say("我也去", CHE, "阿澈", minutes=2)
     assert set(await numbers(room, "搜索 爬山")) == {"#1", "#2", "#3"}
     assert await numbers(room, "搜索 爬山 小鹿 今天") == ["#3"]
     assert await numbers(room, "搜索 爬山 今天 小鹿") == ["#3"]
@@ -217,10 +221,19 @@ async def test_a_search_is_narrowed_by_speaker_and_time(room: Room) -> None:
     assert await room.told("搜索 石榴") == "没有找到。"
 
 
+def test_what_was_found_cites_messages_as_people_write_their_numbers() -> None:
+    mark = "爬山。（关键消息：[1,3]）"
+    day = Recalled("day", "2026-11-27", f"- 2026-11-27：{mark}", mark, None, NOON, 1, 9)
+    typed = Recalled("message", "#4", f"- #4 小鹿：{mark}", mark, DEER, NOON, 1, 9)
+    assert found_view(RecallResult((day, typed))).splitlines() == [
+        "2026-11-27：爬山。（#1 #3）",
+        f"#4 小鹿：{mark}",
+    ]
+
+
 async def numbers(room: Room, typed: str) -> list[str]:
-    """The messages that are found; lines beside them come with them in a small chat."""
-    lines = (await room.told(typed)).splitlines()
-    return [line.split()[0] for line in lines if "爬山" in line]
+    """The messages that are found, without those beside them."""
+    return [line.split()[0] for line in (await room.told(typed)).splitlines()]
 
 
 async def test_facts_by_category_and_one_with_all_that_is_known_of_it(room: Room) -> None:
@@ -242,7 +255,10 @@ async def test_facts_by_category_and_one_with_all_that_is_known_of_it(room: Room
         "　2026-11-27 12:00，来自 #1  爱喝咖啡",
     ]
     assert "约在 2026-12-04" in await room.told("词条 promise:周报")
+    assert "约在 2026-12-04" in await room.told("词条 约定:周报")
+    assert "－爱喝咖啡" in await room.told("对比 喜好:咖啡")
     assert "没有 preferences:茶 这个词条" in await room.refused("词条 preferences:茶")
+    assert "没有 关系 这一类的词条" in await room.refused("词条 关系")
 
 
 async def write_day(room: Room, *texts: str, day: str = "2026-11-26") -> None:
@@ -261,7 +277,7 @@ async def test_versions_are_listed_shown_and_compared(room: Room) -> None:
     await room.say("早")
     await write_day(room, "", "我去爬山。我很累。", "我去爬山。我不累。然后吃了面。")
     listed = (await room.told("版本 2026-11-26")).splitlines()
-    assert listed[0] == "第 3 版 · 20003 改写 · 2026-11-27 12:00 · 15 字"
+    assert listed[0] == "第 3 版 · 20003 改写 · 2026-11-27 12:00 · 12 字"
     assert listed[2] == "第 1 版 · 离线写手 · 2026-11-27 12:00 · 已清空"
     assert (await room.told("版本 昨天 2")).startswith("我去爬山。我很累。\n第 2 版")
     assert "已经清空" in await room.told("版本 昨天 1")
@@ -286,8 +302,8 @@ async def test_activities_and_facts_have_versions_too(room: Room) -> None:
     await Activity(**common, **where, version=1).save()
     await editing.edit(room.chat_id, "activity", "3", "她道了早安。", "20003", NOON)
     assert (await room.told("版本 &3")).splitlines() == [
-        "第 2 版 · 20003 改写 · 2026-11-27 12:00 · 6 字",
-        "第 1 版 · 模型 · 2026-11-27 12:00 · 4 字",
+        "第 2 版 · 20003 改写 · 2026-11-27 12:00 · 5 字",
+        "第 1 版 · 模型 · 2026-11-27 12:00 · 3 字",
     ]
     assert (await room.told("版本 ＆3 1")).startswith("早上好。\n")
     assert "－早上好。\n＋她道了早安。" in await room.told("对比 &3")
@@ -327,7 +343,8 @@ async def test_this_day_of_earlier_years(room: Room) -> None:
 
 async def test_the_preview_is_the_prompt_with_what_each_layer_costs(room: Room) -> None:
     await room.say("周末去爬山吧")
-    told = await room.told('预览 他问："去哪"')
+    told = await room.told('预览 他问："去哪"', DEER)
+    assert re.search(r'#2 \d\d:\d\d 小鹿: 他问："去哪"', told)
     first = told.splitlines()[0]
     assert first.startswith("约 ")
     assert "人设 " in first

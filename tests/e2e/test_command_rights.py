@@ -245,7 +245,7 @@ async def test_a_group_corrects_what_is_remembered_of_it(
     await wait_stored(bot, "group:7012", 2)
     assert "写了 1 条活动" in await answer(talker, owner, "整理")
     told = await answer(talker, owner, '改 &1 他们说  "周六去爬山"。（#1）')
-    assert told.endswith('\n他们说  "周六去爬山"。（#1）')
+    assert told.endswith('\n他们说  "周六去爬山"。（#1）\n要改回去：/记忆 还原 &1 1')
     told = await answer(talker, member, "为什么 &1")
     assert "（7120）改写于" in told
     assert "「周六去爬山」" in told

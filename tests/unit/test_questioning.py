@@ -32,7 +32,13 @@ from plugins.nonebot_plugin_nianlun.memory.why import (
     edit_of,
     explain,
 )
-from plugins.nonebot_plugin_nianlun.types import Activity, Memory, Message, NoteKind
+from plugins.nonebot_plugin_nianlun.types import (
+    COMMAND_LINE,
+    Activity,
+    Memory,
+    Message,
+    NoteKind,
+)
 
 AT = datetime(2026, 11, 29, 4, 0, tzinfo=UTC)
 CALENDAR = Calendar(ZoneInfo("Asia/Shanghai"), time(4))
@@ -150,6 +156,16 @@ def test_who_edited_it_and_when() -> None:
     assert edit_of(theirs, [blank]) == Edit("20002", at(1), continued=False)
 
 
+def test_what_a_file_brought_over_the_command_line_names_nobody() -> None:
+    note, noted = day(f"去爬山。{key_mark([1])}", 1), activity(1, 1)
+    held = Held({("day", "2026-11-29"): note}, {1: noted}, {1: message(1)})
+    edit = Edit(COMMAND_LINE, AT, continued=False)
+    showing = replace(SHOWING, edits={("day", "2026-11-29"): edit, ("activity", "1"): edit})
+    lines = memory_why(note, explain(held, note), showing).splitlines()
+    assert lines[1] == "这篇是命令行导入的改写，写于 2026-11-29 12:00"
+    assert "  &1（命令行导入的改写） 第1段。" in lines
+
+
 def test_a_fact_with_its_line_and_its_journal() -> None:
     journal = tuple((f"第{n}种写法" if n else "", AT - timedelta(days=n)) for n in range(8))
     fact = FactWhy("20001", "promise", "交稿", "周五前交", AT, "2026-12-04", message(1), journal)
@@ -193,6 +209,7 @@ def test_what_is_asked_about() -> None:
     assert read_subject("&0x3", CALENDAR, AT) is None
     assert read_subject("2026-13", CALENDAR, AT) is None
     assert read_fact("preferences：咖啡 和茶") == ("preferences", "咖啡 和茶")
+    assert read_fact("喜好:咖啡") == ("preferences", "咖啡")
     assert read_fact("咖啡") is None
     assert read_message("#12") == 12
     assert read_message("12") is None

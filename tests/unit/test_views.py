@@ -100,7 +100,7 @@ def test_the_status_shows_every_number() -> None:
         "记忆：活动 5 条，日 2 篇，月 1 篇，年 0 篇",
         "最近一条活动：2026-11-29 10:32",
         "最近一次汇总：还没有，下一次：2026-11-30 01:30",
-        "今天用量：456 token",
+        "今天用量（不算回复）：456 token",
         "最近的错误：没有",
     ]
 
@@ -128,9 +128,9 @@ def test_the_status_shows_why_the_offline_writer_writes() -> None:
     spent = replace(STATUS, token_limit=400, limit_reached=True)
     lines = status_view(spent, CALENDAR).splitlines()
     assert lines[1] == "今天的额度用完了，由离线写手代写"
-    assert "今天用量：456 token，额度 400" in lines
+    assert "今天用量（不算回复）：456 token，额度 400" in lines
     left = replace(STATUS, token_limit=500)
-    assert "今天用量：456 token，额度 500" in status_view(left, CALENDAR).splitlines()
+    assert "今天用量（不算回复）：456 token，额度 500" in status_view(left, CALENDAR).splitlines()
     assert "额度用完" not in status_view(left, CALENDAR)
     never = replace(STATUS, token_limit=0, limit_reached=True)
     assert status_view(never, CALENDAR).splitlines()[1] == "额度是 0，由离线写手来写"

@@ -116,10 +116,13 @@ class Recaller:
         """Where the talk happens, as a person would say it."""
         return _place(chat, await self._view(chat, 0))
 
-    async def prompt(self, chat: ChatKey, asked: str | None = None) -> ReplyPrompt:
-        """The prompt that a reply would get now; `asked` is a line that was not really said."""
+    async def prompt(
+        self, chat: ChatKey, asked: str | None = None, asker: str | None = None
+    ) -> ReplyPrompt:
+        """The prompt that a reply would get now; `asked` is a line that was not really said, and
+        `asker` who would say it, by user id."""
         view = await self.view(chat)
-        imagined = [] if asked is None else [self._imagined(chat, view.history, asked)]
+        imagined = [] if asked is None else [self._imagined(chat, view.history, asked, asker)]
         return await self.prompt_of(chat, view, imagined)
 
     async def prompt_of(
@@ -248,8 +251,10 @@ class Recaller:
         local = self._calendar.local(self._clock.now())
         return f"【此刻】{local:%Y-%m-%d %H:%M} {weekday(local)}"
 
-    def _imagined(self, chat: ChatKey, history: Sequence[Message], text: str) -> Message:
-        user_id = chat.peer_id if chat.kind == "private" else "asker"
+    def _imagined(
+        self, chat: ChatKey, history: Sequence[Message], text: str, asker: str | None
+    ) -> Message:
+        user_id = chat.peer_id if chat.kind == "private" else asker or "asker"
         name = next((m.name for m in reversed(history) if m.user_id == user_id), "某人")
         return Message(seq=1, time=self._clock.now(), user_id=user_id, name=name, text=text)
 

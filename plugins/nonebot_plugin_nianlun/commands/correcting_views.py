@@ -8,19 +8,10 @@ from ..memory.fact_items import FactItem
 from ..memory.keymarks import show_key_marks
 from ..memory.render import one_line
 from ..types import ME, Note
-from .subjects import Subject
+from .subjects import CATEGORY_WORDS, Subject
 from .views import WRITERS
 
 _LONGEST = 300
-_CATEGORY_WORDS = {
-    "preferences": "喜好",
-    "daily_life": "日常",
-    "profile": "个人情况",
-    "event": "事件",
-    "knowledge": "知识",
-    "relationship": "关系",
-    "promise": "约定",
-}
 
 
 def edited_view(subject: Subject, version: int, before: str, text: str, head: str) -> str:
@@ -30,8 +21,7 @@ def edited_view(subject: Subject, version: int, before: str, text: str, head: st
         f"改好了：{subject} 现在是第 {version} 版，{old}留着。以后新的事会接在后面，不会盖掉它。",
         _cut(show_key_marks(text)),
     ]
-    if subject.kind != "activity":
-        lines.append(f"要改回去：{head} 还原 {subject.ref} {version - 1}")
+    lines.append(f"要改回去：{head} 还原 {subject.typed} {version - 1}")
     return "\n".join(lines)
 
 
@@ -99,7 +89,7 @@ def remembered_view(
 
 
 def categories_hint() -> str:
-    words = "、".join(f"{slug}（{word}）" for slug, word in _CATEGORY_WORDS.items())
+    words = "、".join(f"{slug}（{word}）" for slug, word in CATEGORY_WORDS.items())
     return f"分类请用 {words}，或者自己起一个小写英文的。"
 
 

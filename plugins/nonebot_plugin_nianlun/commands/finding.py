@@ -27,6 +27,7 @@ from .finding_views import (
     people_view,
     said_view,
 )
+from .subjects import read_category
 from .views import echo
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class Finding:
             Command(
                 "原文",
                 "read",
-                "消息的原话；只要一条时引用它",
+                "消息的原话；只问一条时，回答引用它",
                 self._originals,
                 (Args["编号", MultiVar(str)],),
                 example="#12 #15",
@@ -131,6 +132,7 @@ class Finding:
             speaker=speaker,
             time_range=within,
             asker=asked.user_id,
+            around=0,
         )
         return Answer(found_view(found), "找到这些" if found.items else "")
 
@@ -170,11 +172,12 @@ class Finding:
         if not typed:
             return Answer(categories_view(await facts.listed(chat_id)))
         category, colon, name = (part.strip() for part in typed.partition(":"))
+        category = read_category(category)
         rows = await facts.listed(chat_id, category=category)
         if colon:
             rows = [row for row in rows if row.name == name]
         if not rows:
-            raise ChatError(f"没有 {echo(typed, 60)} 这个词条")
+            raise ChatError(f"没有 {echo(typed, 60)} 这{'个' if colon else '一类的'}词条")
         owners = await self._names(chat_id, {row.owner for row in rows if row.owner})
         if not colon:
             return Answer(facts_view(rows, owners), f"词条：{one_line(category)}")

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..memory.calendar import Calendar
+from ..memory.keymarks import show_key_marks
 from ..memory.links import parse_links
 from ..memory.render import one_line
 from ..memory.search import RecallResult
@@ -44,7 +45,11 @@ def said_view(lines: Sequence[Message], calendar: Calendar) -> str:
 def found_view(found: RecallResult) -> str:
     if not found.items:
         return "没有找到。"
-    lines = [item.text.removeprefix("- ") for item in found.items]
+    # A person may have typed what looks like a reference; only in what was written it is one.
+    lines = [
+        item.text if item.kind == "message" else show_key_marks(item.text) for item in found.items
+    ]
+    lines = [line.removeprefix("- ") for line in lines]
     if found.widened:
         lines.insert(0, "那段时间里没有，别的时候有这些：")
     return "\n".join(lines)

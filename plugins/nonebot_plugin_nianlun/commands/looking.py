@@ -169,7 +169,8 @@ class Looking:
 
     async def _preview(self, asked: Asked) -> Answer:
         await self._nianlun.settled(asked.chat)
-        prompt = await self._nianlun.recaller.prompt(asked.chat, asked.arguments.get("话"))
+        said = asked.arguments.get("话")
+        prompt = await self._nianlun.recaller.prompt(asked.chat, said, asked.user_id)
         return Answer(prompt_view(prompt, self._nianlun.settings.prompt_budget), "回复之前会看到的")
 
     async def _usage(self, asked: Asked) -> Answer:

@@ -14,6 +14,7 @@ from ..memory.calendar import Calendar, titled
 from ..memory.keymarks import show_key_marks
 from ..memory.prompt import ReplyPrompt
 from ..memory.render import one_line
+from ..memory.units import count_units
 from ..types import Memory
 from .views import moment, version_line
 
@@ -104,7 +105,7 @@ def versions_view(versions: Sequence[Version], calendar: Calendar) -> str:
     """A line for each, newest first."""
     return "\n".join(
         _frame(one, calendar)
-        + (f" · {len(one.text)} 字" if one.text else _GONE[one.writer is None])
+        + (f" · {count_units(one.text)} 字" if one.text else _GONE[one.writer is None])
         for one in reversed(versions)
     )
 

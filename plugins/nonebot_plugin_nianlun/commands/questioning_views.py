@@ -10,9 +10,9 @@ from ..memory.keymarks import strip_key_marks
 from ..memory.provenance import Trace
 from ..memory.render import display_names, one_line, text_of
 from ..memory.why import Edit, FactWhy, Why
-from ..types import Activity, Memory, Message, NoteKind
+from ..types import COMMAND_LINE, Activity, Memory, Message, NoteKind
 from .correcting_views import owner_words
-from .views import moment, version_line
+from .views import WRITERS, moment, version_line
 
 _BRANCH_LINES = 10
 """Of what one sentence was made of, so many lines at most."""
@@ -102,8 +102,11 @@ def _edited(showing: Showing, kind: NoteKind, ref: str) -> list[str]:
     if edit is None:
         return []
     since = "，后来又接着写了新的事" if edit.continued else ""
+    at = moment(edit.at, showing.calendar)
+    if edit.by == COMMAND_LINE:
+        return [f"这篇是{WRITERS[COMMAND_LINE]}，写于 {at}{since}"]
     who = one_line(showing.names.get(edit.by, edit.by))
-    return [f"这篇由 {who}（{edit.by}）改写于 {moment(edit.at, showing.calendar)}{since}"]
+    return [f"这篇由 {who}（{edit.by}）改写于 {at}{since}"]
 
 
 def _branches(found: Trace, showing: Showing) -> list[str]:
@@ -131,8 +134,14 @@ def _node(part: tuple[int, Trace | Message], showing: Showing) -> Iterator[str]:
         return
     ref = f"&{node.ref}" if node.kind == "activity" else node.ref
     edit = showing.edits.get((node.kind, node.ref))
-    by = "" if edit is None else f"（{one_line(showing.names.get(edit.by, edit.by))} 改写）"
-    yield f"{indent}{ref}{by} {_sentence(node)}"
+    yield f"{indent}{ref}{_by(edit, showing)} {_sentence(node)}"
+
+
+def _by(edit: Edit | None, showing: Showing) -> str:
+    if edit is None:
+        return ""
+    name = one_line(showing.names.get(edit.by, edit.by))
+    return f"（{WRITERS.get(edit.by, f'{name} 改写')}）"
 
 
 def _sentence(found: Trace) -> str:

@@ -14,6 +14,17 @@ from ..types import NoteKind
 _ACTIVITY = re.compile(r"&([0-9]{1,15})")
 _MESSAGE = re.compile(r"#([0-9]{1,15})")
 _FACT = re.compile(r"([^:：\s]+)\s*[:：]\s*(.+)", re.DOTALL)
+CATEGORY_WORDS = {
+    "preferences": "喜好",
+    "daily_life": "日常",
+    "profile": "个人情况",
+    "event": "事件",
+    "knowledge": "知识",
+    "relationship": "关系",
+    "promise": "约定",
+}
+"""The usual categories of facts, and what people call them."""
+_CATEGORIES = {word: category for category, word in CATEGORY_WORDS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +36,12 @@ class Subject:
     """The period, or the number of an activity."""
 
     def __str__(self) -> str:
-        return f"活动 &{self.ref}" if self.kind == "activity" else self.ref
+        return f"活动 {self.typed}" if self.kind == "activity" else self.ref
+
+    @property
+    def typed(self) -> str:
+        """As it is written in a command."""
+        return f"&{self.ref}" if self.kind == "activity" else self.ref
 
 
 def _plain(text: str) -> str:
@@ -54,7 +70,13 @@ def read_subject(text: str, calendar: Calendar, now: datetime) -> Subject | None
     return None
 
 
+def read_category(text: str) -> str:
+    """A usual category by what people call it, 喜好 -> preferences; any other as typed."""
+    return _CATEGORIES.get(text, text)
+
+
 def read_fact(text: str) -> tuple[str, str] | None:
-    """`category:name` with either colon -> both as typed; None where there is no colon."""
+    """`category:name` with either colon -> the category and the name as typed; None where there
+    is no colon."""
     found = _FACT.fullmatch(text.strip())
-    return None if found is None else (found[1], found[2].strip())
+    return None if found is None else (read_category(found[1]), found[2].strip())

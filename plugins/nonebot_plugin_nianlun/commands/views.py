@@ -52,7 +52,7 @@ def status_view(status: ChatStatus, calendar: Calendar) -> str:
         f"最近一条活动：{moment(status.last_note_at, calendar)}",
         f"最近一次汇总：{moment(status.last_rollup_at, calendar)}，"
         f"下一次：{moment(status.next_rollup_at, calendar)}",
-        f"今天用量：{status.tokens_today} token" + _of_limit(status.token_limit),
+        f"今天用量（不算回复）：{status.tokens_today} token" + _of_limit(status.token_limit),
         *_turns_line(status, calendar),
         f"最近的错误：{_last_error(status, calendar)}",
     ]
