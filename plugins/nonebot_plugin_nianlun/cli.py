@@ -20,7 +20,7 @@ from .cli_carrying import add_backup, add_export, add_restore, restore
 from .config import Config
 from .demo.tour import FOLDER, Tour
 from .doctor import unopened
-from .errors import ConfigError, NianlunError, StoreError
+from .errors import ConfigError, NianlunError, NotAChat, StoreError
 from .imports import follow_up, formats, places
 from .imports.progress import Progress, ProgressLine
 from .imports.report import describe
@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return status
     except NianlunError as error:
         sys.stderr.write(f"{one_line(str(error))}\n")
-        return 1
+        return 2 if isinstance(error, NotAChat) else 1
     except BrokenPipeError:
         _drop_output()
         return 1

@@ -49,7 +49,8 @@ async def export(nianlun: Nianlun, arguments: argparse.Namespace) -> int:
     output: Path | None = arguments.output
     if output is None:
         if arguments.format == "markdown":
-            raise NianlunError("导出成 markdown 要用 -o 写上放进哪个文件夹，或哪个 .zip 文件")
+            sys.stderr.write("导出成 markdown 要用 -o 写上放进哪个文件夹，或哪个 .zip 文件\n")
+            return 2
         async for row in rows:
             sys.stdout.write(as_line(row))
         return 0
@@ -60,6 +61,7 @@ async def export(nianlun: Nianlun, arguments: argparse.Namespace) -> int:
         await write_zip(output, rows)
     else:
         await write_vault(output, rows)
+    _say(f"导出好了：{output}")
     return 0
 
 

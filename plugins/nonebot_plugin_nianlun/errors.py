@@ -8,6 +8,7 @@ NianlunError
 │   ├── StoreLocked          another process held the write lock for the whole busy timeout
 │   └── Overtaken            what a note was written from has changed meanwhile; nothing is stored
 ├── ChatError            a chat was named that does not exist, or that fits several
+│   ├── NotAChat             what names it is not written as a chat is
 │   └── SpeakerError         so was a person of a chat
 ├── ModelError           the model gave nothing that can be used
 │   ├── ModelUnavailable     network, time limit, rate limit or server error: try later
@@ -60,6 +61,10 @@ class Overtaken(StoreError):
 
 class ChatError(NianlunError):
     """A chat was named that does not exist, or that fits several bot accounts."""
+
+
+class NotAChat(ChatError):
+    """What is given as a chat is not written as one."""
 
 
 class SpeakerError(ChatError):

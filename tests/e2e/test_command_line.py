@@ -44,7 +44,7 @@ async def test_export_is_json_lines_and_nothing_else(talk: BotProcess) -> None:
 async def test_export_to_a_file_is_the_same(talk: BotProcess) -> None:
     printed = await talk.export(CHAT)
     said = await talk.cli_ok("export", CHAT, "--format", "jsonl", "-o", "out.jsonl")
-    assert "{" not in said
+    assert said == "导出好了：out.jsonl\n"
     lines = talk.folder.joinpath("out.jsonl").read_text(encoding="utf-8").split("\n")
     written = [json.loads(line) for line in lines if line]
     for rows in (printed, written):
@@ -84,7 +84,14 @@ async def test_an_unknown_chat_fails(shared_bot: BotProcess, command: str) -> No
 
 
 @pytest.mark.parametrize(
-    "args", [["nonsense"], ["export"], ["export", CHAT, "--format", "xml"], ["recall", CHAT]]
+    "args",
+    [
+        ["nonsense"],
+        ["export"],
+        ["export", CHAT, "--format", "xml"],
+        ["export", CHAT, "--format", "markdown"],
+        ["recall", "123456", "爬山"],
+    ],
 )
 async def test_wrong_usage(shared_bot: BotProcess, args: list[str]) -> None:
     done = await shared_bot.cli(*args)

@@ -11,7 +11,7 @@ from typing import cast
 from tortoise.exceptions import OperationalError
 from tortoise.expressions import F, Q
 
-from ..errors import ChatError
+from ..errors import ChatError, NotAChat
 from ..memory.invariants import LONGEST_LEASE
 from ..memory.render import one_line
 from ..types import ChatKey, ChatKind
@@ -80,13 +80,13 @@ async def everyone() -> list[Chat]:
 async def resolve(text: str) -> ChatKey:
     """The chat that a person means by `group:123` or `10001/group:123`.
 
-    Raises ChatError when the text is no chat, when no such chat was recorded, or when two
-    bot accounts have it.
+    Raises NotAChat when the text is no chat, and ChatError when no such chat was recorded or
+    when two bot accounts have it.
     """
     named = _CHAT.fullmatch(text.strip())
     if named is None:
         shown = one_line(text)[:_SHOWN]
-        raise ChatError(f"「{shown}」不是会话：请写成 group:群号 或 private:QQ号")
+        raise NotAChat(f"「{shown}」不是会话：请写成 group:群号 或 private:QQ号")
     query = Chat.filter(kind=named["kind"], peer_id=named["peer"])
     found = await (query.filter(self_id=named["account"]) if named["account"] else query)
     if not found:
