@@ -128,7 +128,7 @@ class Settings(BaseModel):
         if not isinstance(value, str):
             return value
         try:
-            return ZoneInfo(value)
+            return ZoneInfo(value.strip())
         except (ZoneInfoNotFoundError, ValueError, OSError) as error:
             raise ValueError(f"没有名为 {value!r} 的时区，请写成 Asia/Shanghai 这样") from error
 
