@@ -26,6 +26,8 @@ SEPARATORS = " \t\r\n\u3000\u00a0"
 def is_command(text: str, starts: Collection[str]) -> bool:
     """Whether `text` begins with a command start and the word, and the word ends there."""
     text = text.lstrip(SEPARATORS)
+    if text.startswith("／") and "/" in starts:
+        text = f"/{text[1:]}"  # as Chinese input methods type it
     for start in starts:
         for head in (start + WORD, start + ALIAS):
             if text.startswith(head) and (len(text) == len(head) or text[len(head)] in SEPARATORS):
