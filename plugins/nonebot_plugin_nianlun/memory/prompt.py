@@ -31,7 +31,7 @@ from ..errors import PromptTooSmall
 from ..types import Message
 from .calendar import Calendar
 from .layers import Section
-from .render import clock_of, day_line, render_message, text_of
+from .render import render_message, render_messages, text_of
 from .tokens import cut_to_tokens, estimate_tokens
 
 HISTORY_FLOOR = 6
@@ -76,19 +76,13 @@ class _Look:
     """Lines by number and text of their messages: each is measured first and shown later."""
 
     def lines(self, messages: Sequence[Message], under: date | None = None) -> str:
-        """As `render_messages` has them."""
-        lines: list[str] = []
-        for message in sorted(messages, key=lambda message: (message.time, message.seq)):
-            if (day := self.day(message)) != under:
-                lines.append(day_line(day))
-                under = day
-            lines.append(self._line(message))
-        return "\n".join(lines)
+        return render_messages(
+            messages, self.calendar, self.names, self.me, under=under, line=self._line
+        )
 
-    def _line(self, message: Message) -> str:
+    def _line(self, message: Message, clock: str) -> str:
         key = message.seq, message.text
         if key not in self.known:
-            clock = clock_of(message, self.calendar)
             self.known[key] = render_message(message, clock, self.names, self.me)
         return self.known[key]
 

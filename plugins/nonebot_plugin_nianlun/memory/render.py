@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import date, timedelta
+from functools import partial
 import re
 import unicodedata
 
@@ -74,6 +75,7 @@ def render_messages(
     *,
     clock_every: timedelta = timedelta(0),
     under: date | None = None,
+    line: Callable[[Message, str], str] | None = None,
 ) -> str:
     """One line `#12 10:32 名字: 文本` a message, under a line for each logical day.
 
@@ -81,7 +83,9 @@ def render_messages(
     what the bot's own lines are called. Further lines of a text are indented, so that only
     messages stand at the beginning of a line. Less than `clock_every` after the last clock that
     was shown, a line has none. `under`: the day whose line stands before these messages already.
+    `line`: makes the line of a message and its clock, for who has made it before.
     """
+    line = line or partial(render_message, names=names, me=me)
     lines: list[str] = []
     day, clock_shown = under, None
     for message in sorted(messages, key=lambda message: (message.time, message.seq)):
@@ -91,8 +95,8 @@ def render_messages(
         clock = ""
         if clock_shown is None or message.time - clock_shown >= clock_every:
             clock_shown = message.time
-            clock = clock_of(message, calendar)
-        lines.append(render_message(message, clock, names, me))
+            clock = f" {calendar.local(message.time):%H:%M}"
+        lines.append(line(message, clock))
     return "\n".join(lines)
 
 
@@ -101,10 +105,6 @@ def render_message(message: Message, clock: str, names: Mapping[str, str], me: s
     reply = f"（回复 #{message.reply_to}）" if message.reply_to is not None else ""
     speaker = _speaker(message, names, me)
     return f"#{message.seq}{clock} {speaker}{reply}: {text_of(message, indent='    ')}"
-
-
-def clock_of(message: Message, calendar: Calendar) -> str:
-    return f" {calendar.local(message.time):%H:%M}"
 
 
 def day_line(day: date) -> str:
