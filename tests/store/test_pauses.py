@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
 from pathlib import Path
 import sqlite3
 from typing import Any
@@ -78,12 +79,14 @@ async def test_what_came_in_before_it_was_carried_out_goes_and_its_second_stays(
     assert await texts() == [("同一秒", None), ("", "paused")]
 
 
-async def test_it_is_about_one_chat_and_everybody_in_it() -> None:
+async def test_it_is_about_one_chat_and_everybody_in_it(database_file: Path) -> None:
     await pauses.pause(await here(), at(10), NOON)
     await record(said("别处", 11, message_id="1", chat=OTHER))
     assert [row[0] for row in await rows(OTHER)] == ["别处"]
-    assert await exclusions.unrecorded(await here(), "20002")
-    assert not await exclusions.unrecorded((await chats.ensure([OTHER], NOON))[OTHER], SHE)
+    with closing(sqlite3.connect(database_file)) as connection:
+        assert exclusions.unrecorded(connection, await here(), "20002")
+        there = (await chats.ensure([OTHER], NOON))[OTHER]
+        assert not exclusions.unrecorded(connection, there, SHE)
     with pytest.raises(NotRecorded, match="暂停"):
         await facts.remember(await here(), SHE, [FactItem("a", "b", "c")], None, at(12))
 

@@ -22,7 +22,7 @@ from ..llm.client import ModelClient
 from ..memory.calendar import Calendar
 from ..memory.imitations import clean_reply
 from ..memory.prompt import ReplyPrompt
-from ..store import chats, exclusions, messages, traces, usage
+from ..store import chats, messages, traces, usage
 from ..types import ChatKey, Incoming, Message, Usage
 from .attention import Attention
 from .delivery import Purpose
@@ -279,8 +279,7 @@ class Replier:
         return self._tools.desk(chat, turn.asker, _ids(turn), writing=writing, read=read)
 
     async def _is_unrecorded(self, chat: ChatKey, event: MessageEvent) -> bool:
-        chat_id = await chats.find(chat)
-        return chat_id is not None and await exclusions.unrecorded(chat_id, str(event.user_id))
+        return (await self._recaller.view(chat, str(event.user_id))).unrecorded
 
     def _said(self, bot: Bot, turn: Turn) -> list[Message]:
         """The calls themselves, as they came."""

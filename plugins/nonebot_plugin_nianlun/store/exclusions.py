@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
+import sqlite3
 from typing import NamedTuple, TypeAlias
 
-from tortoise.expressions import Q
 from tortoise.queryset import QuerySet
 
 from ..errors import NotRecorded
@@ -37,6 +37,10 @@ _PAUSED = "-"
 """The same while recording is paused: who is who stays known."""
 _UNNOTED = "="
 """The same of a window whose note was removed: what was said stays, and is not noted again."""
+_UNRECORDED = (
+    "SELECT EXISTS (SELECT 1 FROM nianlun_exclusion WHERE chat_id = ? AND ends IS NULL"
+    " AND (reason = 'paused' OR (reason = 'opted_out' AND user_id = ?)))"
+)
 UNRECORDED: tuple[SkipReason, ...] = ("opted_out", "paused")
 """Why a message is stored without words and name."""
 Known: TypeAlias = dict[tuple[int, str], list[Span]]
@@ -122,10 +126,10 @@ def _unnoted(known: Known, chat_id: int, message: Incoming) -> Incoming:
     return message
 
 
-async def unrecorded(chat_id: int, user_id: str) -> bool:
+def unrecorded(connection: sqlite3.Connection, chat_id: int, user_id: str) -> bool:
     """Whether what this member says now is not recorded, for whatever reason."""
-    whose = Q(reason="paused") | Q(reason="opted_out", user_id=short_id(user_id))
-    return await Exclusion.filter(whose, chat_id=chat_id, ends=None).exists()
+    row = connection.execute(_UNRECORDED, (chat_id, short_id(user_id))).fetchone()
+    return bool(row[0])
 
 
 async def opted_out(chat_id: int, user_id: str) -> bool:

@@ -19,9 +19,9 @@ from ..memory.layers import Layers
 from ..memory.promises import PROMISE, Promise, shown_days
 from ..memory.terms import index_terms
 from ..types import ME, Activity, ChatKey, Memory, Message
-from . import traces
+from . import exclusions, traces
 from .database import translate
-from .keys import chunks, short_id
+from .keys import chunks
 from .search_schema import LAST_REF, span_of
 from .search_terms import quoted, term
 from .speakers import name_key
@@ -77,12 +77,6 @@ _YEARLY = (
     " WHERE chat_id = ? AND text <> '' AND id IN (SELECT rowid & ? FROM nianlun_search"
     " WHERE nianlun_search MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?)"
     " ORDER BY id DESC"
-)
-
-
-_UNRECORDED = (
-    "SELECT EXISTS (SELECT 1 FROM nianlun_exclusion WHERE chat_id = ? AND ends IS NULL"
-    " AND (reason = 'paused' OR (reason = 'opted_out' AND user_id = ?)))"
 )
 
 
@@ -148,7 +142,8 @@ def read(connection: sqlite3.Connection, chat: ChatKey, wanted: Wanted) -> Reply
     return ReplyView(
         chat_id=chat_id,
         read=traces.read(connection, chat_id),
-        unrecorded=_unrecorded(connection, chat_id, wanted.asker),
+        unrecorded=wanted.asker is not None
+        and exclusions.unrecorded(connection, chat_id, wanted.asker),
         name=name,
         persona=persona,
         layers=read_layers(connection, chat_id, wanted),
@@ -156,12 +151,6 @@ def read(connection: sqlite3.Connection, chat: ChatKey, wanted: Wanted) -> Reply
         namesakes=dict(_in(connection, _BEARERS, (chat_id,), sorted(keys))),
         peer=dict(_in(connection, _NAMES, (chat_id,), peer)).get(chat.peer_id),
         day=None if wanted.today is None else _day(connection, chat_id, wanted.today),
-    )
-
-
-def _unrecorded(connection: sqlite3.Connection, chat_id: int, user_id: str | None) -> bool:
-    return user_id is not None and bool(
-        connection.execute(_UNRECORDED, (chat_id, short_id(user_id))).fetchone()[0]
     )
 
 
