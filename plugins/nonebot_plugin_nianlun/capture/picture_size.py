@@ -1,5 +1,8 @@
 """How large a picture is, by its own head: a few bytes may promise more pixels than any server
-that unpacks them has room for."""
+that unpacks them has room for.
+
+Written by hand: to tell as much, Pillow gives the bytes of strangers to decoders in C.
+"""
 
 from __future__ import annotations
 
