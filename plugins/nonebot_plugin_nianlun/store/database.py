@@ -205,7 +205,7 @@ def back_up(connection: sqlite3.Connection, path: Path, what_follows: str) -> Pa
     """Put a copy beside the database, named after what it is made before."""
     folder = path.parent / "backups"
     folder.mkdir(exist_ok=True)
-    leftovers.remove(folder.glob("*.part*"))
+    leftovers.remove(folder.glob("*-before-*.part*"))
     # Another process may be doing the same in the same second.
     stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}"
     copy = folder / f"{stamp}-before-{what_follows}.db"
