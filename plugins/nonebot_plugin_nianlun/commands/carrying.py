@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
 from nonebot import logger
@@ -44,7 +44,6 @@ _FORGOTTEN_AFTER = 24 * 3600
 _SETTLED = 1.0
 """Seconds in which all that is told of a new file has come in."""
 _SHOWN = 3
-_OTHERS = "sent by another"
 _CODE = re.compile(r"[0-9]{6}")
 _NO_FILE = (
     "没有看到你刚发的文件：10 分钟内把它发到这里，我会接着看；或者引用那条文件消息来发，"
@@ -58,6 +57,19 @@ _WRONG_CODE = "确认码不对，或者已经过了 10 分钟，什么都没有�
 
 class _NoFile(NianlunError):
     """There is none yet."""
+
+
+class _Told(NamedTuple):
+    """What is told of a file."""
+
+    data: Mapping[str, Any]
+    """As the platform has it."""
+    by_another: bool = False
+
+    @property
+    def called(self) -> str:
+        name = one_line(name_of(self.data)) or "这个文件"
+        return f"{name}（别人发的）" if self.by_another else name
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +189,7 @@ class Carrying:
         told, *others = await self._told(asked, named)
         group_id = asked.here.peer_id if asked.here.kind == "group" else None
         try:
-            content = await fetch(asked.bot, told, group_id=group_id, user_id=asked.user_id)
+            content = await fetch(asked.bot, told.data, group_id=group_id, user_id=asked.user_id)
         except NotFetched as error:
             raise NianlunError(
                 f"拿不到那个文件：{error}；可以请机器人的主人在命令行导入"
@@ -198,13 +210,13 @@ class Carrying:
         self._waiting[place] = _Waiting(path, keys[0])
         code = self._codes.give(*place, self._nianlun.clock.now())
         asks = f"{asked.head} 导入 {code}"
-        text = self._preview(_called(told), title, survey, keys[0], asks)
+        text = self._preview(told.called, title, survey, keys[0], asks)
         if others:
-            names = "、".join(map(_called, others[:_SHOWN]))
+            names = "、".join(one.called for one in others[:_SHOWN])
             text += f"\n你刚才还发了 {names}：要看那个，请发送：{asked.head} 导入 文件名"
         return text
 
-    async def _told(self, asked: Asked, named: str) -> list[Mapping[str, Any]]:
+    async def _told(self, asked: Asked, named: str) -> list[_Told]:
         """What is told of the file that is meant, and of others that may be. Raises _NoFile."""
         if self._nianlun.recorder.waiting:
             await self._nianlun.recorder.flush()
@@ -216,7 +228,7 @@ class Carrying:
                 told = await sent_files.quoted(chat_id, asked.quoted)
             if told is None:
                 raise ChatError(_NOT_QUOTED)
-            return [told]
+            return [_Told(told)]
         since = asked.at - (_NAMED if named else _RECENT)
         found = [one.data for one in here.of(asked.here, asked.user_id, since)]
         if chat_id is not None and (named or not found):
@@ -224,14 +236,14 @@ class Carrying:
         if not named:
             if not found:
                 raise _NoFile
-            return found
+            return [_Told(one) for one in found]
         if own := _of_name(found, named):
-            return own
+            return [_Told(one) for one in own]
         # Another's only where they sent none of that name themselves, and not unsaid.
         others = [] if chat_id is None else await sent_files.since(chat_id, since)
         if not (theirs := _of_name(others, named)):
             raise ChatError(_NOT_NAMED)
-        return [{**one, _OTHERS: True} for one in theirs]
+        return [_Told(one, by_another=True) for one in theirs]
 
     def _preview(self, name: str, title: str, survey: Survey, chat: ChatKey, answer: str) -> str:
         (found,) = survey.chats
@@ -259,11 +271,6 @@ class Carrying:
 def _into(chat: ChatKey, editor: str) -> ImportOptions:
     target = Target(chat.kind, chat.peer_id, chat.self_id)
     return ImportOptions(targets=(target,), editor=editor)
-
-
-def _called(told: Mapping[str, Any]) -> str:
-    name = one_line(name_of(told)) or "这个文件"
-    return f"{name}（别人发的）" if told.get(_OTHERS) is True else name
 
 
 def _of_name(files: Sequence[Mapping[str, Any]], named: str) -> list[Mapping[str, Any]]:
