@@ -12,6 +12,7 @@ from nonebot import get_plugin_config
 
 from .config import Config
 from .errors import ModelError, StoreError
+from .llm.captions import new_captioner, trouble_name
 from .llm.probe import probe
 from .store import chats, diagnosis
 from .store.endpoints import Endpoints
@@ -48,6 +49,7 @@ async def examine(nianlun: Nianlun, *, ask_model: bool) -> tuple[list[Check], li
         Check("migrations", "ok", f"数据库的版本是 {found.version}，已是最新"),
         _index(found),
         await _model(nianlun, ask_model=ask_model),
+        *await _vision(nianlun),
         _timezone(nianlun),
         _fonts(),
         _disk(nianlun.path, found.size),
@@ -97,7 +99,7 @@ async def _model(nianlun: Nianlun, *, ask_model: bool) -> Check:
         told = "没有设置密钥，由离线写手来写，不聊天"
         return Check("model", "ok", told, "要用模型就在 .env 里设 OPENAI_API_KEY")
     todo = "检查 OPENAI_API_KEY、OPENAI_BASE_URL 和网络"
-    if trouble := await _trouble(nianlun):
+    if trouble := await _trouble(nianlun, nianlun.client.endpoint):
         # The running bot leaves it alone for a while, and so does this.
         return Check("model", "wrong", f"{nianlun.client.endpoint}：{trouble}", todo)
     config = get_plugin_config(Config)
@@ -119,9 +121,21 @@ async def _model(nianlun: Nianlun, *, ask_model: bool) -> Check:
     return Check("model", "ok", told, "" if answer.models else "用 --ask-model 可以真问一句")
 
 
-async def _trouble(nianlun: Nianlun) -> str | None:
+async def _vision(nianlun: Nianlun) -> list[Check]:
+    """Nothing where no model looks at pictures."""
+    captioner = new_captioner(get_plugin_config(Config))
+    if captioner is None:
+        return []
+    told = f"{captioner.endpoint}，{captioner.model}"
+    if trouble := await _trouble(nianlun, trouble_name(captioner.endpoint)):
+        todo = "检查 NIANLUN__VISION_MODEL、NIANLUN__VISION_BASE_URL 和它的密钥"
+        return [Check("vision", "wrong", f"{told}：{trouble}", todo)]
+    return [Check("vision", "ok", told)]
+
+
+async def _trouble(nianlun: Nianlun, endpoint: str) -> str | None:
     """What the running bot found wrong with the endpoint, and when."""
-    told = nianlun.client and await Endpoints().trouble(nianlun.client.endpoint)
+    told = await Endpoints().trouble(endpoint)
     return f"{nianlun.calendar.local(told[1]):%m-%d %H:%M} {told[0]}" if told else None
 
 

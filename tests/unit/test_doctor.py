@@ -15,9 +15,11 @@ import pytest
 from plugins.nonebot_plugin_nianlun import doctor, nianlun
 from plugins.nonebot_plugin_nianlun.doctor import Check
 from plugins.nonebot_plugin_nianlun.errors import ModelUnavailable
+from plugins.nonebot_plugin_nianlun.llm.captions import Captioner, trouble_name
 from plugins.nonebot_plugin_nianlun.llm.client import ModelClient
 from plugins.nonebot_plugin_nianlun.llm.probe import Probe, probe
 from plugins.nonebot_plugin_nianlun.store import diagnosis, gaps
+from plugins.nonebot_plugin_nianlun.store.endpoints import Endpoints
 from plugins.nonebot_plugin_nianlun.store.models import Property
 from plugins.nonebot_plugin_nianlun.store.search_schema import STATE
 from tests.support.bot_process import free_port
@@ -62,6 +64,20 @@ async def test_who_is_connected_is_told(product: Any) -> None:
     assert "10002 最近一次在线" in told.told
     await gaps.set_alive({"10001": now - timedelta(hours=1)})
     assert (await checks(product))["peers"].state == "look"
+
+
+async def test_what_is_wrong_with_looking_at_pictures_is_told_apart(
+    product: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "vision" not in await checks(product)
+    eyes = Captioner("http://127.0.0.1:9/v1", "", "see", own=True, memory=Endpoints())
+    monkeypatch.setattr(doctor, "new_captioner", lambda config: eyes)
+    assert (await checks(product))["vision"].state == "ok"
+    await Endpoints().set_trouble(trouble_name(eyes.endpoint), "连不上", product.clock.now())
+    told = (await checks(product))["vision"]
+    assert (told.state, "连不上" in told.told) == ("wrong", True)
+    assert "VISION" in told.todo
+    assert (await checks(product))["model"].state == "ok"
 
 
 async def test_a_damaged_file_is_told(product: Any, monkeypatch: pytest.MonkeyPatch) -> None:
