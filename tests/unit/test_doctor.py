@@ -161,6 +161,9 @@ async def test_an_endpoint_that_is_not_there() -> None:
 async def test_surroundings_in_which_nothing_can_be_asked(
     monkeypatch: pytest.MonkeyPatch, variable: str, value: str, about: str
 ) -> None:
+    for name in ("ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
     monkeypatch.setenv(variable, value)
     assert about in (await probe("http://127.0.0.1:9/v1", "sk-test")).wrong
     client = ModelClient(api_key="k", base_url="http://127.0.0.1:9/v1", model="m")

@@ -63,7 +63,7 @@ def test_a_file_with_changed_bytes(name: str) -> None:
         for _ in range(dice.choice([1, 1, 5, 40])):
             damaged[dice.randrange(len(damaged))] = dice.randrange(256)
         with suppress(ImportFileError):
-            assert messages(BytesIO(damaged)) is not None
+            messages(BytesIO(damaged))
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed"])
@@ -135,4 +135,4 @@ def test_what_is_no_export(name: str) -> None:
 def test_a_format_that_is_another(reader: str) -> None:
     others = [(SAMPLES / name).read_bytes() for name in NAMES]
     for data in (*FILES.values(), *others):
-        assert read(data, reader) is not None
+        read(data, reader)

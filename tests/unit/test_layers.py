@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from hypothesis import given
@@ -14,8 +14,6 @@ from plugins.nonebot_plugin_nianlun.types import Activity, Memory, MemoryKind, M
 
 CALENDAR = Calendar(ZoneInfo("Asia/Shanghai"), time(4))
 WRITTEN = datetime(2026, 11, 29, 20, 0, tzinfo=UTC)
-DAYS = [(date(2026, 11, 1) + timedelta(days=n)).isoformat() for n in range(20)]
-MONTHS = [f"2026-{n:02d}" for n in range(1, 12)]
 
 
 def memory(kind: MemoryKind, period: str, text: str) -> Memory:
