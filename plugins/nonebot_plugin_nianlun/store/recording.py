@@ -10,7 +10,7 @@ from typing import Any, cast
 from uuid import uuid4
 
 from ..types import ME, ChatKey, Incoming, Segment, Withdrawal
-from . import chats, exclusions, own_lines, search, speakers, sql, withdrawals
+from . import chats, exclusions, own_lines, search, speakers, sql, together, withdrawals
 from .database import transactional
 from .keys import body, chunks, short_id, wordless_key
 from .models import Chat
@@ -52,14 +52,14 @@ async def _record(
         else:
             notices.append((ids[item.chat], item))
     # Statements serve all chats together: with many busy chats, one each would be most of the cost.
-    await sql.move_last_seqs({chat_id: len(part) for chat_id, part in arrived.items()})
-    excluded = await exclusions.known_for(arrived)
+    steps = {chat_id: len(part) for chat_id, part in arrived.items()}
+    counters, spans = await sql.move_and_look(steps)
+    excluded = exclusions.known(spans)
     for chat_id, part in arrived.items():
         arrived[chat_id] = [exclusions.redact(excluded, chat_id, message) for message in part]
-    fresh = await _fresh(arrived)
-    withdrawn = await withdrawals.known_for(fresh)
+    fresh, withdrawn = await _fresh(arrived)
     rows: list[list[Any]] = []
-    for chat_id, last_seq, name in await sql.counters(list(fresh)):
+    for chat_id, last_seq, name in counters:
         new = fresh[chat_id]
         await speakers.note_names(chat_id, new.values(), excluded)
         await _note_chat_name(chat_id, name, list(new.values()))
@@ -72,16 +72,19 @@ async def _record(
         await withdrawals.withdraw(chat_id, notice)
 
 
-async def _fresh(arrived: dict[int, list[Incoming]]) -> dict[int, dict[str, Incoming]]:
-    """What is not stored yet, by chat and key, in event order."""
+async def _fresh(
+    arrived: dict[int, list[Incoming]],
+) -> tuple[dict[int, dict[str, Incoming]], withdrawals.Known]:
+    """What is not stored yet, by chat and key, in event order; and what was taken back of it."""
     fresh = {
         chat_id: _keyed(await own_lines.without_known(chat_id, in_event_order(part)))
         for chat_id, part in arrived.items()
     }
     pairs = [(chat_id, key) for chat_id, keyed in fresh.items() for key in keyed]
-    for chat_id, key in await sql.known_keys(pairs):
+    stored, notices = await sql.known(pairs, withdrawals.ids_of(fresh))
+    for chat_id, key in stored:
         del fresh[chat_id][key]
-    return fresh
+    return fresh, withdrawals.known(notices)
 
 
 def in_event_order(messages: Sequence[Incoming]) -> list[Incoming]:
@@ -161,7 +164,7 @@ def message_row(
     masked_at: datetime | None,
     reply_to: int | None,
 ) -> list[Any]:
-    """Values in the order of `sql.insert_messages`; of what is masked or unrecorded, no words."""
+    """Values in the order of `sql.inserted`; of what is masked or unrecorded, no words."""
     skipped = message.skipped or (None if _visible(text) else "empty")
     segments = body(message.segments)
     if skipped in exclusions.UNRECORDED:
@@ -200,7 +203,7 @@ async def store_rows(rows: Sequence[list[Any]]) -> None:
         return search.rows_of(entries)
 
     # The database's thread inserts the rows while ours cuts their texts, which takes as long.
-    _, found = await asyncio.gather(sql.insert_messages(rows), terms())
+    _, found = await asyncio.gather(together.run(sql.inserted(rows)), terms())
     await search.write(found)
 
 

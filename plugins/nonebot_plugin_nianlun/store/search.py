@@ -15,11 +15,12 @@ from ..memory.embedding import Near
 from ..memory.links import Linked
 from ..memory.search import Candidate, Search, SearchKind
 from ..types import ChatKey
-from . import links, reply_view, searching
+from . import links, reply_view, searching, together
 from .keys import chunks
 from .reading import ReadThread
 from .search_schema import REFS, TEXTS, document
 from .search_terms import terms_of
+from .together import Statement
 
 T = TypeVar("T")
 
@@ -72,7 +73,7 @@ async def put(entries: Iterable[Entry]) -> None:
     """
     rows = rows_of(entries)
     if rows:
-        await get_connection("default").execute_many(DROP, [row[:1] for row in rows])
+        await together.run(Statement(DROP, [row[:1] for row in rows], many=True))
         await write(rows)
 
 
@@ -85,8 +86,7 @@ def rows_of(entries: Iterable[Entry]) -> list[list[Any]]:
 async def write(rows: Sequence[list[Any]]) -> None:
     """Make findable what was not there before; those without a term are left out."""
     if found := [row for row in rows if row[1]]:
-        for statement in WRITE:
-            await get_connection("default").execute_many(statement, found)
+        await together.run(*(Statement(query, found, many=True) for query in WRITE))
 
 
 @dataclass(frozen=True, slots=True)
