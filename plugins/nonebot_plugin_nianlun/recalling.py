@@ -24,6 +24,9 @@ from .store.search import SearchReader, SearchView
 AROUND = 2
 """What was said so many lines before and after a match may be what is looked for."""
 
+_CANDIDATES = 30
+"""So many lines come into question at least, and half as many again as are asked for: two sets of
+labelled chats find no more among sixty."""
 _MOST_TERMS = 64
 """Of a longer text so many terms are looked for, the most frequent ones."""
 
@@ -156,7 +159,8 @@ class Recalling:
         question = understand(
             asked.text, asker=asked.asker, people=people, now=asked.now, calendar=self._calendar
         )
-        search, wider = question.search, question.wider
+        per_kind = max(_CANDIDATES, asked.limit * 3 // 2)
+        search, wider = replace(question.search, per_kind=per_kind), question.wider
         if asked.speaker is not None:
             search = replace(search, said_by=(asked.speaker,))
         if asked.time_range is not None:

@@ -22,7 +22,10 @@ _COUNTED = 1000
 _AT_ONCE = 100
 """Terms that one statement counts: far fewer than SQLite joins in one."""
 _FOLLOWED = 2_500
-"""Texts that are looked at for the rare terms together, and as many for the frequent ones."""
+"""Texts that are looked at for the rare terms together."""
+_FREQUENT = 500
+"""The same for the frequent ones, as long as whichever has them may be found: five times as many
+find no more."""
 _WIDER = 2
 """So many times as many as are wanted are scored by all terms."""
 
@@ -79,7 +82,7 @@ def best(
     frequencies = {one: counts[one] for one in words if one in counts}
     asked = [
         _Asked(found, _weight(field.total, count), lower)
-        for found, count, lower in _reach(field, frequencies)
+        for found, count, lower in _reach(field, frequencies, few=not (said_by or field.only))
     ]
     speakers = [speaker_term(field.chat_id, field.group, user_id) for user_id in said_by]
     scores = _followed(connection, field, asked, speakers, wanted * _WIDER)
@@ -100,8 +103,11 @@ class _Asked:
     """Texts with a lower id are not followed for it."""
 
 
-def _reach(field: Field, frequencies: dict[str, int]) -> Iterator[tuple[str, int, int]]:
-    """Each term with its frequency, rarest first, and from where on it is followed."""
+def _reach(
+    field: Field, frequencies: dict[str, int], *, few: bool
+) -> Iterator[tuple[str, int, int]]:
+    """Each term with its frequency, rarest first, and from where on it is followed. `few`: of
+    what has the frequent ones few need to be looked at."""
     order = sorted(frequencies.items(), key=lambda one: (one[1], one[0]))
     left = _FOLLOWED
     for place, (found, count) in enumerate(order):
@@ -109,7 +115,7 @@ def _reach(field: Field, frequencies: dict[str, int]) -> Iterator[tuple[str, int
             left -= count
             yield found, count, field.lower
             continue
-        share = _FOLLOWED // (len(order) - place)
+        share = (_FREQUENT if few else _FOLLOWED) // (len(order) - place)
         for other, frequency in order[place:]:
             newest = field.upper - share * field.total // frequency
             yield other, frequency, max(field.lower, newest)
