@@ -218,8 +218,7 @@ class Recalling:
         terms = tuple(term for term, _ in counts.most_common(_MOST_TERMS))
 
         def facts(view: SearchView) -> list[str]:
-            found = view.find(chat_id, Search(terms))
-            facts = [one for one in found if one.kind == "fact" and one.score]
+            facts = [one for one in view.find_facts(chat_id, Search(terms)) if one.score]
             _, names = view.company(chat_id, facts)
             look = Look(self._calendar, shown_names(names, self._character), self._character, None)
             return [item.text for item in choose(facts, {}, look, len(facts), budget).items]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from functools import cache
 import json
 import sqlite3
 from typing import Any
@@ -256,7 +257,12 @@ def _promises(connection: sqlite3.Connection, chat_id: int, today: date) -> tupl
 
 def _yearly(connection: sqlite3.Connection, chat_id: int) -> tuple[YearlyFact, ...]:
     """By the index: facts are many, and those that speak of a birthday are few."""
-    terms = dict.fromkeys(plain for word in YEARLY_WORDS for plain in index_terms(word))
-    matching = " OR ".join(quoted(term(chat_id, "f", plain)) for plain in terms)
+    matching = " OR ".join(quoted(term(chat_id, "f", plain)) for plain in _yearly_terms())
     values = (chat_id, LAST_REF, matching, *span_of(chat_id, "fact", "fact"), _MOST_YEARLY)
     return tuple(YearlyFact(*found) for found in connection.execute(_YEARLY, values))
+
+
+@cache
+def _yearly_terms() -> tuple[str, ...]:
+    terms = (plain for word in YEARLY_WORDS for plain in index_terms(word))
+    return tuple(dict.fromkeys(terms))

@@ -15,7 +15,7 @@ from ..memory.embedding import Near
 from ..memory.links import Linked
 from ..memory.search import Candidate, Search, SearchKind
 from ..types import ChatKey
-from . import links, reply_view, searching, together
+from . import links, reply_view, searched_names, searching, together
 from .keys import chunks
 from .reading import ReadThread
 from .search_schema import REFS, TEXTS, document
@@ -106,6 +106,10 @@ class SearchView:
         """
         return searching.find(self.connection, self.calendar, chat_id, search, around)
 
+    def find_facts(self, chat_id: int, search: Search) -> list[Candidate]:
+        """The best facts of what matches, best first."""
+        return searching.find_facts(self.connection, self.calendar, chat_id, search)
+
     def look_up(
         self, chat_id: int, search: Search, wanted: Sequence[Near], *, around: int = 0
     ) -> list[Candidate]:
@@ -116,14 +120,14 @@ class SearchView:
     def company(self, chat_id: int, hits: Sequence[Candidate]) -> tuple[Linked, dict[str, str]]:
         """Where the facts among these lead, one step far, and today's names, by user id, of all
         whose words and facts that makes."""
-        return searching.company(self.connection, chat_id, hits)
+        return searched_names.company(self.connection, chat_id, hits)
 
     def names(self, chat_id: int) -> dict[str, set[str]]:
         """All names that people of this chat have or had, with the user ids of who bears each."""
-        stand = searching.stand_of_names(self.connection, chat_id)
+        stand = searched_names.stand_of_names(self.connection, chat_id)
         known = self.known_names.get(chat_id)
         if known is None or known[0] != stand:
-            known = stand, searching.names(self.connection, chat_id)
+            known = stand, searched_names.names(self.connection, chat_id)
             self.known_names[chat_id] = known
         return known[1]
 

@@ -11,9 +11,7 @@ from typing import Any
 
 from ..memory.calendar import Calendar
 from ..memory.embedding import Near
-from ..memory.links import Linked, resolve, wanted
 from ..memory.search import Candidate, Search
-from . import fact_links
 from .keys import chunks
 from .search_schema import (
     LAST_REF,
@@ -62,11 +60,6 @@ _NOTES_WITHIN = (
         for kind in ("day", "month", "year")
     )
 )
-_STAND_OF_NAMES = (
-    "SELECT count(*), coalesce(max(id), 0) FROM nianlun_speaker_name WHERE chat_id = ?"
-)
-_SHOWN_NAMES = "SELECT user_id, name FROM nianlun_speaker WHERE chat_id = ?"
-_NAMES = "SELECT name, user_id FROM nianlun_speaker_name WHERE chat_id = ? ORDER BY id"
 
 
 def find(
@@ -87,6 +80,16 @@ def find(
         *_notes(where, last_activity),
         *_facts(where),
     ]
+
+
+def find_facts(
+    connection: sqlite3.Connection,
+    calendar: Calendar,
+    chat_id: int,
+    search: Search,
+) -> list[Candidate]:
+    """See `SearchView.find_facts`."""
+    return _facts(_Where(connection, calendar, chat_id, search))
 
 
 def look_up(
@@ -128,36 +131,6 @@ def _may_come(one: Candidate, where: _Where) -> bool:
         before = search.before_seq
         return _allowed(one, search, where.span) and (before is None or one.ref < before)
     return not search.said_by or one.user_id in search.said_by
-
-
-def stand_of_names(connection: sqlite3.Connection, chat_id: int) -> tuple[int, int]:
-    """What changes whenever the names of a chat change."""
-    return connection.execute(_STAND_OF_NAMES, (chat_id,)).fetchone()
-
-
-def names(connection: sqlite3.Connection, chat_id: int) -> dict[str, set[str]]:
-    """See `SearchView.names`."""
-    found: dict[str, set[str]] = {}
-    for name, user_id in connection.execute(_NAMES, (chat_id,)):
-        found.setdefault(name, set()).add(user_id)
-    return found
-
-
-def company(
-    connection: sqlite3.Connection, chat_id: int, hits: Sequence[Candidate]
-) -> tuple[Linked, dict[str, str]]:
-    """See `SearchView.company`."""
-    named: list[Candidate] = []
-    for links in chunks(wanted(hits)):
-        query, values = fact_links.named_query(chat_id, links)
-        named += map(fact_links.to_candidate, connection.execute(query, values))
-    linked = resolve(hits, named)
-    user_ids = {one.user_id for one in [*hits, *named]} - {None}
-    names: dict[str, str] = {}
-    for part in chunks(sorted(map(str, user_ids))):
-        query = f"{_SHOWN_NAMES} AND user_id IN ({_marks(part)})"
-        names |= dict(connection.execute(query, (chat_id, *part)))
-    return linked, names
 
 
 @dataclass(frozen=True, slots=True)
