@@ -199,7 +199,7 @@ async def _import(nianlun: Nianlun, arguments: argparse.Namespace) -> int:
         format=arguments.format,
         zone=arguments.timezone,
     )
-    follow_up.check(nianlun, arguments.rollup, yes=arguments.yes)
+    follow_up.check(nianlun, arguments.rollup)
     progress = ProgressLine(sys.stderr, time.monotonic)
     try:
         report = await import_any(nianlun, arguments.file, options, progress)

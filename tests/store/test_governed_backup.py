@@ -5,7 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
-from plugins.nonebot_plugin_nianlun.store import backup, chats, clearing, leaving_out, pauses
+from plugins.nonebot_plugin_nianlun.store import (
+    backup,
+    chats,
+    clearing,
+    exclusions,
+    leaving_out,
+    pauses,
+)
 from plugins.nonebot_plugin_nianlun.store.models import Chat
 from tests.store.test_backup import GROUP, NOW, SECRET, bytes_of, exported, path, say
 from tests.support.product_store import ProductStore
@@ -53,3 +60,22 @@ async def test_what_is_paused_or_left_out_stays_so(path: Path, tmp_path: Path) -
             await say(word, first=70 + minutes, at=NOW + timedelta(minutes=minutes))
     told = repr(await exported(path))
     assert [word in told for word in ("停的时候", "中间", "又停")] == [False, True, False]
+
+
+async def test_what_is_left_out_later_takes_nothing_but_itself(path: Path, tmp_path: Path) -> None:
+    """Neither what its speaker said before, nor that somebody had opted out by then."""
+    copy, minute = tmp_path / "copy.db", timedelta(minutes=1)
+    begins, ends = NOW - 10 * minute, NOW - minute
+    async with ProductStore(path):
+        await say("早些说的", first=0, at=NOW - 20 * minute)
+        await say("不该说的", first=1, at=NOW - 5 * minute)
+        await exclusions.opt_out(await here(), "20002", NOW - 60 * minute, NOW)
+        await backup.back_up_to(path, copy)
+        for user_id in ("20001", "20002"):
+            await leaving_out.leave_out(await here(), user_id, begins, ends, NOW)
+    await backup.restore(copy, path)
+    told = repr(await exported(path))
+    assert ["早些说的" in told, "不该说的" in told] == [True, False]
+    async with ProductStore(path):
+        assert await exclusions.opted_out(await here(), "20002")
+        assert not await exclusions.opted_out(await here(), "20001")

@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
+from plugins.nonebot_plugin_nianlun import nianlun
 from plugins.nonebot_plugin_nianlun.capture.readable import readable
-from plugins.nonebot_plugin_nianlun.store import chats, exclusions, forgetting, recording
+from plugins.nonebot_plugin_nianlun.exports import write_json_lines
+from plugins.nonebot_plugin_nianlun.imports.places import target
+from plugins.nonebot_plugin_nianlun.imports.run import ImportOptions, import_file
+from plugins.nonebot_plugin_nianlun.store import (
+    chats,
+    exclusions,
+    forgetting,
+    leaving_out,
+    pauses,
+    recording,
+)
+from plugins.nonebot_plugin_nianlun.store.export import lines
 from plugins.nonebot_plugin_nianlun.store.importing import Importer
 from plugins.nonebot_plugin_nianlun.store.matching import Line
 from plugins.nonebot_plugin_nianlun.store.models import Message as Row
@@ -61,3 +74,37 @@ async def test_old_files_bring_nothing_back(numbered: bool) -> None:
         assert "忘记之后、退出之前" in kept
         assert "别人说的" in kept
     assert counts == [6, 0]
+
+
+@pytest.mark.parametrize("noted", [True, False])
+@pytest.mark.parametrize("what", ["opt_out", "leave_out", "pause"])
+async def test_a_newer_file_tells_what_is_not_recorded_any_more(
+    noted: bool, what: str, tmp_path: Path
+) -> None:
+    there = ChatKey("10001", "group", "124")
+    file = tmp_path / "chat.jsonl"
+
+    async def carry() -> str:
+        await write_json_lines(file, lines(GROUP, "Asia/Shanghai", at(600)))
+        options = ImportOptions(targets=(target(there.full),))
+        assert (await import_file(nianlun, file, options)).left_out == 0
+        return repr([row async for row in lines(there, "Asia/Shanghai", at(600))])
+
+    talk = [said(f"别人说的{n}", n, str(n), "小鹿", "20009", live=True) for n in range(9)]
+    await recording.record([*talk, said("秘密", 5, "x", "她", live=True)], readable, "小忆", NOON)
+    assert "秘密" in await carry()
+    if noted:
+        await nianlun.jobs.tidy([there])
+    chat_id = (await chats.ensure([GROUP], NOON))[GROUP]
+    if what == "pause":
+        await pauses.pause(chat_id, NOON - timedelta(seconds=1), at(600))
+    elif what == "opt_out":
+        await exclusions.opt_out(chat_id, SHE, at(600), at(600))
+    else:
+        await leaving_out.leave_out(chat_id, SHE, at(4), at(7), at(600))
+    told = await carry()
+    # It was not paused there, and somebody may have paused here for that reason.
+    assert ("秘密" in told) == (what == "pause")
+    assert "别人说的8" in told
+    assert not [one for one in await Row.filter(skipped__in=exclusions.UNRECORDED) if one.text]
+    assert await carry() == told

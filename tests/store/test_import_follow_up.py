@@ -54,6 +54,6 @@ def test_how_it_is_told() -> None:
 
 
 def test_a_model_needs_a_key() -> None:
-    follow_up.check(nianlun, "offline", yes=False)
+    follow_up.check(nianlun, "offline")
     with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
-        follow_up.check(nianlun, "model", yes=True)
+        follow_up.check(nianlun, "model")

@@ -39,6 +39,14 @@ async def test_a_renamed_member_is_one_and_found_by_every_name() -> None:
     assert await speakers.resolve(chat_id, "阿澈") == "20002"
 
 
+async def test_the_name_of_the_newest_message_is_shown_also_after_an_import() -> None:
+    chat_id = await say("20001", "小鹿")
+    await speakers.settle_names(chat_id, {"20001": (NOW + timedelta(minutes=1), "鹿老师")})
+    assert await speakers.current_names(chat_id, ["20001"]) == {"20001": "鹿老师"}
+    await say("20001", "小鹿", minute=2)
+    assert await speakers.current_names(chat_id, ["20001"]) == {"20001": "小鹿"}
+
+
 async def test_names_compare_composed_and_with_case() -> None:
     chat_id = await say("20001", "Zoë")
     await say("20002", "zoë", minute=1)

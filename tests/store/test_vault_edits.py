@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +10,9 @@ import pytest
 
 from plugins.nonebot_plugin_nianlun import nianlun
 from plugins.nonebot_plugin_nianlun.exports import write_vault
+from plugins.nonebot_plugin_nianlun.imports import follow_up
 from plugins.nonebot_plugin_nianlun.imports.places import target
-from plugins.nonebot_plugin_nianlun.imports.report import ImportReport
+from plugins.nonebot_plugin_nianlun.imports.report import ImportReport, describe
 from plugins.nonebot_plugin_nianlun.imports.run import ImportOptions
 from plugins.nonebot_plugin_nianlun.imports.vault import import_any, look_into_any
 from plugins.nonebot_plugin_nianlun.memory.duplicates import same_key
@@ -26,19 +27,15 @@ from plugins.nonebot_plugin_nianlun.store import (
     invariants,
 )
 from plugins.nonebot_plugin_nianlun.store.export import lines
-from plugins.nonebot_plugin_nianlun.store.models import Activity, Chat, Fact, Memory
+from plugins.nonebot_plugin_nianlun.store.models import Activity, Chat, Fact, Memory, Message
 from plugins.nonebot_plugin_nianlun.types import COMMAND_LINE, ChatKey
 from plugins.nonebot_plugin_nianlun.types import Fact as NewFact
-from tests.store.test_restoring import GROUP, NOW, OTHER, of, talk, withdraw
+from tests.store.test_restoring import GROUP, NOW, OTHER, exported, of, talk, withdraw
 
 pytestmark = pytest.mark.usefixtures("database_file")
 
 EDITOR = "30003"
 Json = dict[str, Any]
-
-
-async def exported(chat: ChatKey = GROUP) -> list[Json]:
-    return [row async for row in lines(chat, "Asia/Shanghai", NOW)]
 
 
 async def bring(vault: Path, chat: ChatKey = GROUP, editor: str = EDITOR) -> ImportReport:
@@ -135,6 +132,36 @@ async def test_edits_become_new_versions_of_whoever_imports(
     (found,) = await Memory.filter(kind="month", period=month["date"])
     assert texts["month"] in found.text
     assert found.writer == EDITOR
+
+
+async def test_what_is_owed_after_an_edit_is_told_and_estimated(
+    database_file: Path, tmp_path: Path
+) -> None:
+    _, rows = await a_vault(tmp_path)
+    days = [row["date"] for row in of(rows, "day")]
+    for number, edited in enumerate(([("day", days[0])], [("activity", days[1])], [])):
+        vault, rows = tmp_path / str(number), await exported()
+        await write_vault(vault, lines(GROUP, "Asia/Shanghai", NOW))
+        for kind, date in edited:
+            old = next(row["text"] for row in of(rows, kind) if row["date"] == date)
+            rewrite(vault, old, f"我写的{number}{kind}。")
+        if not edited:
+            activity = next(row for row in of(rows, "activity") if row["date"] == days[3])
+            said = next(row for row in of(rows, "message") if row["seq"] == activity["from_seq"])
+            await withdraw(said["message_id"])
+        report = await bring(vault)
+        told = list(describe(report, nianlun.calendar))[-1]
+        waiting = follow_up.imported(report)
+        estimate = await follow_up.estimated(nianlun, waiting)
+        done = (await nianlun.jobs.tidy(waiting, offline=True))[GROUP]
+        written = done.activities + done.memories
+        assert f"还有 {written} 篇记忆要更新：运行 bot.py rollup" in told
+        assert written >= 1 <= estimate.calls <= written
+        assert estimate.prompt > 0
+        report = await bring(vault)
+        assert list(describe(report, nianlun.calendar))[-1] == "没有欠着的整理。"
+        assert follow_up.imported(report) == []
+    await sound(database_file)
 
 
 async def test_what_has_gone_on_since_stays_and_is_told(
@@ -269,3 +296,181 @@ async def test_two_moments_of_one_time_are_told_apart(tmp_path: Path) -> None:
         await bring(tmp_path / "vault", chat)
         moments = [row for row in of(await exported(chat), "activity") if row["origin"] == "tool"]
         assert [row["text"][:6] for row in moments] == ["想起一件事", "另一件，改过"]
+
+
+async def test_an_edit_that_is_not_taken_is_so_in_every_chat(
+    database_file: Path, tmp_path: Path
+) -> None:
+    vault, rows = await a_vault(tmp_path)
+    day, month, activity = (newest(rows, kind) for kind in ("day", "month", "activity"))
+    coffee = next(row for row in of(rows, "fact") if row["name"] == "coffee")
+    note = next(row for row in of(rows, "fact") if row["name"] is None)
+    away = next(row["seq"] for row in of(rows, "message") if row["seq"] < activity["from_seq"])
+    edits = {
+        (day["text"], f"{day['text']}（#999999）"): "引用的 #999999 不在文件里",
+        (month["text"], "字" * 501): "上限是 300",
+        (activity["text"], f"他说好（#{away}）"): f"不能引用 #{away}",
+        ("想起一件事", "想起一件事（#888888）"): "引用的 #888888 不在文件里",
+        (coffee["text"], f"{coffee['text']}（#777777）"): "引用的 #777777 不在文件里",
+        (note["text"], "\u3000"): "正文空了",
+    }
+    for old, new in edits:
+        rewrite(vault, old, new)
+    brought = 0
+    for chat in (GROUP, OTHER, OTHER):
+        report = await bring(vault, chat)
+        assert report.chats[0].edited == 0
+        brought += report.chats[0].notes
+        told = [one.reason for one in report.unreadable]
+        assert len(told) == report.left_out == len(edits)
+        for why in edits.values():
+            assert sum(why in one for one in told) == 1
+    assert await exported() == rows
+    assert all("文件里" in one for one in told)
+    there = await exported(OTHER)
+    kinds = ("activity", "day", "month", "year", "fact")
+    assert brought == sum(bool(row.get("text")) for kind in kinds for row in of(there, kind))
+    for kind, missing in (("day", day), ("month", month), ("activity", activity)):
+        (found,) = [
+            row
+            for row in of(there, kind)
+            if row.get("id", row["date"]) == missing.get("id", missing["date"])
+        ]
+        assert (found["text"], found["stale"]) == ("", True)
+        assert found["versions"] == missing["versions"]
+    assert not [row for row in of(there, "activity") if row["origin"] == "tool"]
+    assert of(there, "fact") == []
+    same = {row["date"]: row["text"] for row in of(there, "day") if row["date"] != day["date"]}
+    assert same == {row["date"]: row["text"] for row in of(rows, "day") if row["date"] in same}
+    await sound(database_file)
+    # Once it is put right, it is taken.
+    for old, new in edits:
+        rewrite(vault, new, f"改好了：{'' if old == month['text'] else old}")
+    report = await bring(vault, OTHER)
+    assert (report.chats[0].edited, report.unreadable) == (len(edits), [])
+    there = await exported(OTHER)
+    assert newest(there, "day")["text"] == f"改好了：{day['text']}"
+    assert {row["text"] for row in of(there, "fact")} >= {f"改好了：{coffee['text']}"}
+    await sound(database_file)
+
+
+async def test_what_could_not_be_taken_is_written_from_its_sources(
+    database_file: Path, tmp_path: Path
+) -> None:
+    _, rows = await a_vault(tmp_path)
+    chat_id, day = (await Chat.get(peer_id=GROUP.peer_id)).id, newest(rows, "day")
+    at = of(rows, "activity")[of(rows, "activity")[-1]["id"] - 2]["time"]
+    moment = diary.Moment("那天的事", day["date"], datetime.fromisoformat(at), "tool")
+    await diary.append(chat_id, [moment], NOW)
+    await nianlun.jobs.tidy([GROUP])
+    vault, rows = tmp_path / "again", await exported()
+    await write_vault(vault, lines(GROUP, "Asia/Shanghai", NOW))
+    day, month = (newest(rows, kind) for kind in ("day", "month"))
+    rewrite(vault, month["text"], f"{month['text']}（#999999）")
+    rewrite(vault, "那天的事", "那天的事（#888888）")
+    await bring(vault, OTHER)
+    there = newest(await exported(OTHER), "day")
+    assert there["text"] == day["text"]
+    assert len(there["sources"]) == len(day["sources"]) - 1
+    await sound(database_file)
+    await nianlun.jobs.tidy([OTHER], offline=True)
+    found = newest(await exported(OTHER), "month")
+    assert found["text"]
+    assert "999999" not in found["text"]
+    assert found["version"] == month["version"] + 1
+    report = await bring(vault, OTHER)
+    assert report.left_out == 2
+    assert newest(await exported(OTHER), "month") == found
+    await sound(database_file)
+
+
+async def test_the_text_that_was_exported_is_brought_where_the_file_has_it(
+    database_file: Path, tmp_path: Path
+) -> None:
+    _, rows = await a_vault(tmp_path)
+    chat_id, day = (await Chat.get(peer_id=GROUP.peer_id)).id, newest(rows, "day")
+    now = nianlun.clock.now()
+    await editing.edit(chat_id, "day", day["date"], "改过。", EDITOR, now)
+    await editing.restore(chat_id, "day", day["date"], day["version"], EDITOR, now)
+    vault = tmp_path / "again"
+    await write_vault(vault, lines(GROUP, "Asia/Shanghai", NOW))
+    rewrite(vault, day["text"], "见（#99999）。")
+    for _ in range(2):
+        report = await bring(vault, OTHER)
+        assert report.chats[0].edited == 0
+        assert "引用的 #99999 不在文件里" in report.unreadable[0].reason
+        assert newest(await exported(OTHER), "day")["text"] == day["text"]
+    await sound(database_file)
+
+
+async def promise_vault(
+    folder: Path, content: str = "12月3日前还书", day: str = "2024-12-03"
+) -> Path:
+    """Of a chat in which somebody promises something, said on 2024-11-30."""
+    await talk(days=1)
+    chat = await Chat.get(peer_id=GROUP.peer_id)
+    item = FactItem("promise", "书", content, day)
+    at = datetime(2024, 11, 30, 4, tzinfo=UTC)
+    await facts.remember(chat.id, "20001", [item], None, at)
+    await write_vault(folder / "vault", lines(GROUP, "Asia/Shanghai", NOW))
+    return folder / "vault"
+
+
+def redate(vault: Path, old: str, new: str) -> None:
+    page = vault / "wiki" / "promise.md"
+    text = page.read_text("utf-8")
+    assert f'"due":{old}' in text
+    page.write_text(text.replace(f'"due":{old}', f'"due":{new}', 1), "utf-8")
+
+
+@pytest.mark.parametrize(
+    ("text", "day", "due", "told"),
+    [
+        ("12月4日前还书", None, "2024-12-04", None),
+        ("12月3日以前还书", None, "2024-12-03", None),
+        ("还书给他", None, "2024-12-03", None),
+        ("已经把书还了", None, None, None),
+        (None, '"2024-12-05"', "2024-12-05", None),
+        (None, "null", None, None),
+        ("12月4日前还书", '"2024-12-05"', "2024-12-05", "没有用正文里说的 2024-12-04"),
+        ("已经把书还了", '"2024-12-05"', None, "到期日没有用"),
+    ],
+)
+async def test_a_promise_has_the_day_that_its_new_words_or_its_mark_name(
+    tmp_path: Path, text: str | None, day: str | None, due: str | None, told: str | None
+) -> None:
+    vault = await promise_vault(tmp_path)
+    before = await exported()
+    if text is not None:
+        rewrite(vault, "12月3日前还书", text)
+    if day is not None:
+        redate(vault, '"2024-12-03"', day)
+    for chat in (GROUP, OTHER):
+        for edited in (1, 0):
+            report = await bring(vault, chat)
+            assert report.chats[0].edited == edited
+            assert [str(told) in one.reason for one in report.unreadable] == [True] * bool(told)
+        row = await Fact.get(chat_id=await chats.find(chat))
+        assert row.text == (text or "12月3日前还书")
+        assert row.due == due
+        assert (row.done_at is not None) == ("已经" in row.text)
+    # Somebody has put it off meanwhile: then that stands.
+    chat_id = (await Chat.get(peer_id=GROUP.peer_id)).id
+    later = [FactItem("promise", "书", "12月9日前还书", "2024-12-09")]
+    await facts.remember(chat_id, "20001", later, None, nianlun.clock.now())
+    await bring(vault)
+    assert (await Fact.get(chat_id=chat_id)).due == "2024-12-09"
+    assert len(before) == len(await exported())
+
+
+async def test_the_day_of_a_promise_is_counted_from_when_it_was_given(tmp_path: Path) -> None:
+    await talk(days=1)
+    chat = await Chat.get(peer_id=GROUP.peer_id)
+    at = datetime(2021, 11, 30, 4, tzinfo=UTC)
+    await Message.filter(chat_id=chat.id, seq=1).update(time=at, user_id="20001")
+    item = FactItem("promise", "书", "12月3日前还书", "2021-12-03")
+    await facts.remember(chat.id, "20001", [item], 1, NOW)
+    await write_vault(tmp_path / "vault", lines(GROUP, "Asia/Shanghai", NOW))
+    rewrite(tmp_path / "vault", "12月3日前还书", "12月4日前还书")
+    await bring(tmp_path / "vault")
+    assert (await Fact.get(chat_id=chat.id)).due == "2021-12-04"

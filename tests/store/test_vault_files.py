@@ -10,7 +10,7 @@ import pytest
 
 from plugins.nonebot_plugin_nianlun import nianlun
 from plugins.nonebot_plugin_nianlun.errors import ImportFileError
-from plugins.nonebot_plugin_nianlun.imports import vault
+from plugins.nonebot_plugin_nianlun.imports import vault, vault_files
 from plugins.nonebot_plugin_nianlun.imports.report import ImportReport
 from plugins.nonebot_plugin_nianlun.imports.run import ImportOptions
 from plugins.nonebot_plugin_nianlun.imports.vault import import_any
@@ -151,7 +151,7 @@ async def test_what_cannot_be_read_whole_is_refused(
     monkeypatch.setattr(vault, "_MOST_MESSAGE_FILES", 3)
     many = {f"messages/{number}.jsonl": b"" for number in range(4)}
     await refused(packed(at, others=many), "messages 里的文件太多")
-    monkeypatch.setattr(vault, "_MOST_FILES", 5)
+    monkeypatch.setattr(vault_files, "_MOST_FILES", 5)
     await refused(packed(at, others=many), "压缩包里的东西太多")
 
 

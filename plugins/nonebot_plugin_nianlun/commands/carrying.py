@@ -20,7 +20,7 @@ from ..capture.sent_files import LARGEST, fetch, name_of
 from ..errors import ChatError, NianlunError
 from ..exports import write_json_lines, write_zip
 from ..imports.places import Target
-from ..imports.report import ImportReport
+from ..imports.report import ImportReport, what_waits
 from ..imports.run import ImportOptions
 from ..imports.vault import import_any, look_into_any
 from ..memory.vault import file_name
@@ -292,6 +292,6 @@ def _done(report: ImportReport) -> str:
         lines.append(f"有 {report.left_out} 处没有照原样读进来，例如：")
         shown = report.unreadable[:_SHOWN]
         lines += [f"第 {one.line} 行：{one_line(one.reason)}" for one in shown]
-    if chat.pending:
-        lines.append(f"还有 {chat.pending} 条消息没有写成记忆，正在后台写。")
+    if waiting := what_waits(report):
+        lines.append(f"还有{waiting}，正在后台写。")
     return "\n".join(lines)

@@ -214,6 +214,7 @@ def _version(kind: NoteKind, line: Line, of: Line) -> Version:
         sources=_sources(kind, {**line, "date": of.get("date")}) if has_sources else None,
         blanked=values.flag(line, "blanked") if "blanked" in line else None,
         usage=_usage(line),
+        merged=values.flag(line, "merged"),
     )
 
 
@@ -244,6 +245,7 @@ def _fact(line: Line) -> KnownFact:
         done_at=values.optional_moment(line, "done_at"),
         created_at=values.optional_moment(line, "created_at"),
         exported=values.optional(line, "exported"),
+        redated=line.get("redated") is True,
     )
 
 

@@ -43,6 +43,8 @@ class ChatReport:
     """Texts of our own vault that somebody had changed, and that are so here now."""
     pending: int = 0
     """Messages of the chat that no note covers yet."""
+    owed: int = 0
+    """Notes of the chat that are to be written beside those of such messages."""
     nameless: bool = False
     """The file gives no number and no recorded chat has its name."""
     heard: bool = True
@@ -124,11 +126,18 @@ def _chat(chat: ChatReport, calendar: Calendar) -> Iterator[str]:
 
 
 def _next(report: ImportReport) -> Iterator[str]:
-    pending = sum(chat.pending for chat in report.chats if chat.heard)
-    if pending:
-        yield (
-            f"还有 {pending} 条消息没有写成记忆：运行 bot.py rollup 现在就写，"
-            "或者等正在运行的机器人自己来写"
-        )
+    if waiting := what_waits(report):
+        yield f"还有{waiting}：运行 bot.py rollup 现在就写，或者等正在运行的机器人自己来写"
     elif report.chats:
         yield "没有欠着的整理。"
+
+
+def what_waits(report: ImportReport) -> str:
+    """What is still to be written, for a person; empty when nothing is."""
+    heard = [chat for chat in report.chats if chat.heard]
+    parts = []
+    if pending := sum(chat.pending for chat in heard):
+        parts.append(f" {pending} 条消息没有写成记忆")
+    if owed := sum(chat.owed for chat in heard):
+        parts.append(f" {owed} 篇记忆要更新")
+    return "，".join(parts)

@@ -17,6 +17,7 @@ from ..errors import ImportFileError
 from ..lifecycle import Nianlun
 from ..store import chats
 from ..types import COMMAND_LINE, ChatKey
+from . import follow_up
 from .formats import AUTO, file_in
 from .formats import choose as choose_reader
 from .found import Found, FoundChat, FoundMessage, Reader, Unreadable
@@ -146,6 +147,8 @@ class _Run:
                 await intake.take(found)
         if intake is not None:
             await intake.finish()
+        for told in report.chats:
+            told.owed = await follow_up.owed(self._nianlun, told.chat)
         report.unreadable.sort(key=lambda one: one.line)
         return report
 

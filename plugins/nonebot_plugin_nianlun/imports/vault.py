@@ -6,18 +6,15 @@ import asyncio
 from bisect import bisect_right
 import codecs
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack, asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
 import heapq
 import json
-from lzma import LZMAError
-import os
 from pathlib import Path
 import shutil
 import tempfile
-from typing import BinaryIO, NamedTuple, Protocol, cast
-from zipfile import BadZipFile, ZipFile, ZipInfo, is_zipfile
-import zlib
+from typing import BinaryIO, NamedTuple
+from zipfile import ZipFile
 
 from ..errors import ImportFileError
 from ..lifecycle import Nianlun
@@ -29,127 +26,18 @@ from .native import LINE_LIMIT
 from .report import LINES_SHOWN, ImportReport
 from .run import ImportOptions, ShowProgress, import_file, look_into
 from .survey import Survey
+from .vault_files import BROKEN_ZIP, Files, Folder, Zip, is_vault
 
 TITLE = "年轮的 Markdown 文件夹"
 LARGEST_PAGE = 1 << 26
 """Bytes of a file that is read whole."""
 LARGEST_PAGES = 1 << 28
 """Bytes of all of them together: they are held in memory."""
-LARGEST_ZIP = 1 << 32
-"""Bytes of all that a zip file may unpack to."""
-_MOST_FILES = 200_000
 _MOST_MESSAGE_FILES = 2_000
 """One a month: they are open together."""
-_MOST_TIMES = 100
-"""So many times its own size a zip file of ours unpacks to at most."""
-_ALWAYS_FITS = 1 << 26
-"""Bytes that any may unpack to."""
-_ZIP = b"PK\x03\x04"
-_BROKEN_ZIP = (BadZipFile, NotImplementedError, EOFError, RuntimeError, zlib.error, LZMAError)
-"""What reading a zip file that is no whole one ends in; RuntimeError where it wants a password."""
 _BEFORE_MESSAGES = frozenset({"header", "settings", "speaker"})
 _ELSEWHERE = Complaint(1, "不在原来的位置，没有读入")
 _TORN = "这个文件夹没有导出完（{}），请重新导出一次"
-
-
-class _Files(Protocol):
-    """The files of a vault, wherever they are."""
-
-    def names(self) -> list[str]:
-        """What it holds, also in places where none of ours is; a folder there ends in `/`."""
-        ...
-
-    def size(self, name: str) -> int: ...
-
-    def open(self, name: str) -> BinaryIO: ...
-
-
-class _Folder:
-    def __init__(self, root: Path) -> None:
-        self._root = root
-
-    def names(self) -> list[str]:
-        # Not deeper: what else is in the folder may be large, or nested without end.
-        with os.scandir(self._root) as entries:
-            top = [one for one in entries if not one.is_symlink()]
-        found = [one.name for one in top if one.is_file(follow_symlinks=False)]
-        for folder in (one for one in top if one.is_dir(follow_symlinks=False)):
-            if folder.name in FOLDERS:
-                with os.scandir(folder.path) as entries:
-                    found += [
-                        f"{folder.name}/{one.name}{'/' if one.is_dir() else ''}"
-                        for one in entries
-                        if not one.is_symlink()
-                    ]
-        return found
-
-    def size(self, name: str) -> int:
-        return (self._root / name).stat().st_size
-
-    def open(self, name: str) -> BinaryIO:
-        return (self._root / name).open("rb")
-
-
-class _Zip:
-    """Also one whose files are all in one folder, as they are when a folder is packed."""
-
-    def __init__(self, archive: ZipFile, size: int) -> None:
-        """`size` is that of the archive, in bytes."""
-        self._archive = archive
-        infos = archive.infolist()
-        whole = sum(info.file_size for info in infos)
-        fits = min(LARGEST_ZIP, max(_ALWAYS_FITS, size * _MOST_TIMES))
-        if len(infos) > _MOST_FILES or whole > fits:
-            raise ImportFileError("压缩包里的东西太多，请先解压，再导入那个文件夹")
-        named = {_shown(info): info for info in infos}
-        marks = [name for name in named if name.rpartition("/")[2] == MARK]
-        prefix = min(marks, key=len, default="").removesuffix(MARK)
-        self._infos = {
-            name.removeprefix(prefix): info
-            for name, info in named.items()
-            if name.startswith(prefix)
-        }
-
-    def names(self) -> list[str]:
-        return [name for name, info in self._infos.items() if not info.is_dir()]
-
-    def size(self, name: str) -> int:
-        return self._infos[name].file_size
-
-    def open(self, name: str) -> BinaryIO:
-        info = self._infos[name]
-        if info.flag_bits & 1:
-            raise ImportFileError("压缩包有密码，请先解压，再导入那个文件夹")
-        return cast("BinaryIO", self._archive.open(info))
-
-
-def _shown(info: ZipInfo) -> str:
-    """A name with `/` between its parts, also of tools that write `\\` there. Where a name is in
-    an old encoding, that sign is half of a character in it."""
-    folder, slash, name = info.filename.rpartition("/")
-    if not slash:
-        return name.replace("\\", "/")
-    name = name.replace("\\", "_")
-    return f"{folder}/{name}"
-
-
-def is_vault(path: Path) -> bool:
-    """Whether it is a folder or a zip file with a vault in it, also one that is torn.
-
-    Raises ImportFileError for a zip file that ends too early.
-    """
-    if path.is_dir():
-        return (path / MARK).is_file() or (path / f"{MARK}.part").is_file()
-    if not path.is_file():
-        return False
-    if not is_zipfile(path):
-        with suppress(OSError), path.open("rb") as file:
-            if file.read(len(_ZIP)) == _ZIP:
-                raise ImportFileError(f"读不了 {path}：压缩包不完整，请重新下载或重新打包")
-        return False
-    with suppress(OSError, *_BROKEN_ZIP), ZipFile(path) as archive:
-        return any(_shown(info).rpartition("/")[2] == MARK for info in archive.infolist())
-    return False
 
 
 async def import_any(
@@ -233,17 +121,17 @@ def _as_json_lines(path: Path, whole: Path) -> _Origins:
     """Write the export that the vault was made from. Raises ImportFileError."""
     try:
         if path.is_dir():
-            return _Writer(_Folder(path), whole).write()
+            return _Writer(Folder(path), whole).write()
         with ZipFile(path) as archive:
-            return _Writer(_Zip(archive, path.stat().st_size), whole).write()
-    except _BROKEN_ZIP as error:
+            return _Writer(Zip(archive, path.stat().st_size), whole).write()
+    except BROKEN_ZIP as error:
         raise ImportFileError(f"读不了 {path}：压缩包坏了，或者用了不认识的压缩方式") from error
     except OSError as error:
         raise ImportFileError(f"读不了 {path}：{error.strerror or error}") from error
 
 
 class _Writer:
-    def __init__(self, files: _Files, whole: Path) -> None:
+    def __init__(self, files: Files, whole: Path) -> None:
         self._files = files
         self._whole = whole
         self._origins = _Origins()

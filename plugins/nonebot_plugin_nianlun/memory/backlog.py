@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 
-from ..types import UNIT_LIMITS, NoteKind
+from ..types import UNIT_LIMITS, MemoryKind, NoteKind
 from .calendar import Calendar
 from .owed import INPUT_TOKENS
+from .rollups import Due
 from .windows import WindowPolicy, continues
 
 _LINE_TOKENS = 8
@@ -16,6 +18,7 @@ _FRAME_TOKENS = 60
 """The JSON around a text in a task or an answer."""
 _FACT_TOKENS = 60
 """Facts that are handed in with an activity."""
+_BELOW: dict[MemoryKind, NoteKind] = {"day": "activity", "month": "day", "year": "month"}
 _TOKENS_A_CHARACTER = 0.9
 """Of Chinese with some Latin and digits in it."""
 
@@ -71,23 +74,38 @@ class Backlog:
 
         Each answer is counted as long as it may be, and each roll-up once.
         """
-        talk = round(self.characters * _TOKENS_A_CHARACTER) + self.messages * _LINE_TOKENS
-        total = Estimate(
-            self.windows,
-            talk + self.windows * activity_tokens,
-            self.windows * (_answer("activity") + _FACT_TOKENS),
-        )
+        total = of_windows(self.windows, self.messages, self.characters, activity_tokens)
         years = {year for year, _ in self._months}
-        levels: tuple[tuple[NoteKind, int, NoteKind, int], ...] = (
-            ("day", self._days, "activity", self.windows),
-            ("month", len(self._months), "day", self._days),
-            ("year", len(years), "month", len(self._months)),
+        levels: tuple[tuple[MemoryKind, int, int], ...] = (
+            ("day", self._days, self.windows),
+            ("month", len(self._months), self._days),
+            ("year", len(years), len(self._months)),
         )
-        for kind, count, below, sources in levels:
-            read = sources * _answer(below)
-            calls = -(-read // INPUT_TOKENS)
-            total += Estimate(calls, read + calls * rollup_tokens, count * _answer(kind))
+        for kind, count, sources in levels:
+            total += _of_layer(kind, count, sources, rollup_tokens)
         return total
+
+
+def of_windows(windows: int, messages: int, characters: int, around: int) -> Estimate:
+    """Of noting so many windows; `around` are the tokens beside the talk in each request."""
+    talk = round(characters * _TOKENS_A_CHARACTER) + messages * _LINE_TOKENS
+    answers = windows * (_answer("activity") + _FACT_TOKENS)
+    return Estimate(windows, talk + windows * around, answers)
+
+
+def of_rollups(due: Sequence[Due], around: int) -> Estimate:
+    """Of writing these memories; `around` are the tokens beside the sources in each request."""
+    total = Estimate()
+    for kind in _BELOW:
+        its = [item for item in due if item.kind == kind and item.sources]
+        total += _of_layer(kind, len(its), sum(len(item.sources) for item in its), around)
+    return total
+
+
+def _of_layer(kind: MemoryKind, count: int, sources: int, around: int) -> Estimate:
+    read = sources * _answer(_BELOW[kind])
+    calls = -(-read // INPUT_TOKENS)
+    return Estimate(calls, read + calls * around, count * _answer(kind))
 
 
 def _answer(kind: NoteKind) -> int:

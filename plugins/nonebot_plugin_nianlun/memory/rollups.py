@@ -92,6 +92,23 @@ def plan_rollups(
     return []
 
 
+def plan_all(
+    activities: Iterable[ActivityState],
+    memories: Iterable[MemoryState],
+    today: date,
+    policy: RollupPolicy,
+    waiting_days: Collection[str] = (),
+) -> list[Due]:
+    """Everything that is owed, as far as it can be told before the lower layers are written."""
+    found: list[Due] = []
+    for _ in get_args(MemoryKind):
+        activities, memories = list(activities), list(memories)
+        due = plan_rollups(activities, memories, today, policy, waiting_days)
+        activities, memories = settle(activities, memories, due)
+        found += due
+    return found
+
+
 def plan_layer(
     kind: MemoryKind,
     activities: Sequence[ActivityState],

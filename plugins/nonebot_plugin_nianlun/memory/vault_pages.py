@@ -10,7 +10,8 @@ wiki/preferences.md      facts `## name`, and notes `## YYYY-MM-DD HH:MM:SS | ca
 ```
 
 The values are the lines of an export, one object each; a text leaves them for its file, and leaves
-its digest: a line whose text is another when it is read has that as its `exported`.
+its digest: a line whose text is another when it is read has that as its `exported`. The
+day of a promise leaves its digest too: where that is another, the line is `redated`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Any, Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 from .calendar import titled
+from .promises import PROMISE
 from .vault import Complaint, block, digest, file_name, front_matter, heading, read
 
 Row = dict[str, Any]
@@ -94,7 +96,13 @@ def _ref(row: Mapping[str, Any]) -> Any:
 def _data(row: Row) -> Row:
     """What the text of a line does not tell."""
     data = {key: value for key, value in row.items() if key not in ("text", "versions")}
+    if row["type"] == "fact" and row["name"] is not None and _is_dated(row):
+        data["due_digest"] = digest(row["due"] or "")
     return data | {"digest": digest(row["text"])}
+
+
+def _is_dated(row: Mapping[str, Any]) -> bool:
+    return row.get("category") == PROMISE or row.get("due") is not None
 
 
 def _front(chat: str, row: Row, there: set[tuple[str, str]]) -> str:
@@ -251,8 +259,11 @@ def _blocks(
         elif part.data.get("type") in _PAGES:
             exported = part.data.pop("digest", None)
             row = part.data | {"text": part.text}
-            if isinstance(exported, str) and exported != digest(part.text):
+            due = row.pop("due_digest", None)
+            redated = isinstance(due, str) and due != digest(_shown(row.get("due")))
+            if isinstance(exported, str) and (redated or exported != digest(part.text)):
                 row["exported"] = exported
+                row["redated"] = redated
             yield Placed(row, path, part.line)
         else:
             complaints.append((path, Complaint(part.line, "不知道这一段是什么，没有读入")))

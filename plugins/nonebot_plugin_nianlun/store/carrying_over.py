@@ -16,6 +16,7 @@ from . import (
     exclusions,
     forgetting,
     gaps,
+    leaving_out,
     pauses,
     speakers,
     sql,
@@ -158,10 +159,12 @@ async def _exclude(path: Path, chat_id: int, key: ChatKey, new: Excluded) -> boo
             await clearing.clear(path, chat_id, new.ends - exclusions.THAT_SECOND)
     elif new.reason == "opted_out" and new.user_id is not None:
         begins = new.begins or new.created_at
-        if new.ends is None or not await same.filter(begins=begins).exists():
+        if new.ends is None:
             await exclusions.opt_out(chat_id, new.user_id, begins, new.created_at)
-        if new.ends is not None:
+        elif await same.filter(begins=begins, ends=None).exists():
             await exclusions.opt_in(chat_id, new.user_id, new.ends)
+        else:
+            await leaving_out.leave_out(chat_id, new.user_id, begins, new.ends, new.created_at)
     elif new.reason == "paused" and new.begins is not None:
         if not await same.filter(begins=new.begins).exists():
             await pauses.pause(chat_id, new.begins, new.created_at)

@@ -112,22 +112,26 @@ async def _take_out(row: ActivityRow) -> None:
     await window.update(activity_id=None, skipped="withdrawn")
 
 
-async def remove_again(removal: Exclusion) -> int:
+async def remove_again(removal: Exclusion, told: removals.Told | None = None) -> int:
     """Do to what came back from an older copy or file what a removal that is on record did.
 
-    Returns how many notes and facts that were. Runs inside the caller's transaction.
+    What is `told` beside it stays. Returns how many notes and facts that were. Runs inside the
+    caller's transaction.
     """
     chat_id = removal.chat_id
     if removal.reason == "fact":
-        return await facts.erase_again(removal)
-    rows = await removals.concerned(chat_id, removal)
+        return await facts.erase_again(removal, told.facts if told else ())
+    stands = told.activities if told else ()
+    rows = [row for row in await removals.concerned(chat_id, removal) if row.id not in stands]
     for row in rows:
         await _take_out(row)
     if removal.reason == "window":
-        unnoted = MessageRow.filter(chat_id=chat_id, activity_id=None, skipped=None)
-        await unnoted.filter(time__gte=removal.begins, time__lt=removal.ends).update(
-            skipped="declined"
-        )
+        pending = MessageRow.filter(chat_id=chat_id, activity_id=None, skipped=None)
+        pending = pending.filter(time__gte=removal.begins, time__lt=removal.ends)
+        seqs = [row.seq for row in await pending.only("seq")]
+        if told is not None:
+            seqs = [seq for seq in seqs if not told.has_message(seq)]
+        await sql.change_pending(chat_id, seqs, "skipped", "declined")
     if rows:
         await traces.owe(chat_id)
     return len(rows)

@@ -63,7 +63,7 @@ async def rewrite(
     row = await _standing(chat_id, kind, ref)
     typed_keys = find_key_messages(typed_key_marks(typed))
     units = DIARY_UNITS if isinstance(row, ActivityRow) and row.from_seq is None else None
-    text, keys = checked_edit(kind, typed, await _citable(row, typed_keys), units)
+    text, keys = checked_edit(kind, typed, await citable(row, typed_keys), units)
     if text == row.text:
         raise CorrectionError(f"{_called(row)} 现在就是这样写的，没有改动")
     return await _replace(row, text, keys, editor, now)
@@ -85,6 +85,8 @@ async def restore(
     if 0 < version < row.version:  # what is typed may be more than a database can count
         old = await NoteVersion.get_or_none(chat_id=chat_id, kind=kind, ref=ref, version=version)
     if old is None:
+        if 0 < version < row.version:
+            raise CorrectionError(f"{_called(row)} 的第 {version} 版已经删掉了，不能还原")
         named = str(version)[:_LONGEST_NUMBER]
         raise CorrectionError(f"{_called(row)} 没有第 {named} 版，现在是第 {row.version} 版")
     if old.blanked or not old.text:
@@ -162,7 +164,7 @@ async def _sources_again(row: MemoryRow, old: Sequence[str]) -> str:
     return json.dumps(kept)
 
 
-async def _citable(row: ActivityRow | MemoryRow, keys: Sequence[int]) -> set[int]:
+async def citable(row: ActivityRow | MemoryRow, keys: Sequence[int]) -> set[int]:
     """Those of the messages that stand and that the note was, layer by layer, written from."""
     said: dict[int, int | None] = {}
     for part in chunks(keys):

@@ -103,7 +103,8 @@ async def _speakers(chat_id: int) -> AsyncIterator[dict[str, Any]]:
         names.setdefault(row.user_id, {})[row.name] = row.first_seen
     for speaker in await Speaker.filter(chat_id=chat_id).order_by("id"):
         since = names.get(speaker.user_id, {})
-        earlier = [name for name in since if name != speaker.name]
+        # An import may once have put on record that somebody was called nothing.
+        earlier = [name for name in since if name and name != speaker.name]
         line: dict[str, Any] = {
             "type": "speaker",
             "user_id": speaker.user_id,
@@ -210,7 +211,9 @@ def _version(old: NoteVersion) -> dict[str, Any]:
         "writer": old.writer,
         "written_at": _utc(old.written_at),
         "blanked": old.blanked,
-    } | _cost(old.usage)
+        **({"merged": True} if old.merged else {}),
+        **_cost(old.usage),
+    }
 
 
 def _cost(usage: str | None) -> dict[str, Any]:

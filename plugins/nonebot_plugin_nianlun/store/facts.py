@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from typing import Literal, TypeAlias, cast
 
@@ -147,21 +147,27 @@ async def _erase(row: FactRow) -> None:
     await traces.owe(row.chat_id)
 
 
-async def erase_again(removal: Exclusion) -> int:
+async def erase_again(
+    removal: Exclusion, told: Collection[tuple[str, str, str | None, str, datetime]] = ()
+) -> int:
     """Erase what is here of a fact from before somebody had it erased; how many facts that were.
 
-    Runs inside the caller's transaction.
+    What is `told` (owner, category, name, text and its time) stays. Runs inside the caller's
+    transaction.
     """
     erased = 0
     for row in await FactRow.filter(chat_id=removal.chat_id, owner=removal.user_id or ""):
         if removals.subject_of(row.category, row.name) != removal.subject or removal.ends is None:
             continue
-        if await removals.told_at(row.chat_id, row) < removal.ends:
+        whose = row.owner, row.category, row.name
+        stays = (*whose, row.text, row.written_at) in told
+        if not stays and await removals.told_at(row.chat_id, row) < removal.ends:
             await _erase(row)
             erased += 1
             continue
         for old in await FactVersion.filter(chat_id=removal.chat_id, fact_id=row.id):
-            if await removals.told_at(row.chat_id, old) < removal.ends:
+            stays = (*whose, old.text, old.written_at) in told
+            if not stays and await removals.told_at(row.chat_id, old) < removal.ends:
                 await FactVersion.filter(id=old.id).delete()
                 await traces.owe(removal.chat_id)
     return erased

@@ -126,7 +126,8 @@ class Importer:
         rows = {row.seq: row for row in matching.found.values()}
         people: dict[str, list[Near]] = {}
         for seq, user_id in matching.told_better().items():
-            people.setdefault(user_id, []).append(rows[seq])
+            if rows[seq].user_id != user_id:
+                people.setdefault(user_id, []).append(rows[seq])
         for user_id, said in people.items():
             query = MessageRow.filter(chat_id=self.chat_id)
             for part in chunks([row.seq for row in said]):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
-from . import exclusions, sql, traces, withdrawals
+from . import exclusions, sql, withdrawals
 from .database import transactional
-from .keys import short_id
+from .keys import chunks, short_id
 from .models import Exclusion
 from .models import Message as MessageRow
 
@@ -24,14 +25,8 @@ async def leave_out(
     theirs = MessageRow.filter(chat_id=chat_id, time__gte=begins, time__lt=ends, user_id=speaker)
     rows = await theirs.filter(withdrawn_at=None).exclude(skipped__in=exclusions.UNRECORDED)
     rows += await theirs.filter(withdrawn_at=None, skipped=None)
-    seqs = {row.seq: row for row in rows}
-    for seq in seqs:
-        await withdrawals.mask(chat_id, seq, now)
-    # Nobody took these back: what no note covers stands as what was never recorded.
-    unnoted = [seq for seq, row in seqs.items() if row.activity_id is None]
-    await MessageRow.filter(chat_id=chat_id, seq__in=unnoted).update(
-        skipped="opted_out", withdrawn_at=None, name=""
-    )
+    said = {row.seq: row for row in rows}.values()
+    await take_out(chat_id, list(said), now)
     await Exclusion.create(
         chat_id=chat_id,
         reason="opted_out",
@@ -40,6 +35,18 @@ async def leave_out(
         ends=ends,
         created_at=now,
     )
-    if seqs:
-        await traces.owe(chat_id)
-    return sum(row.skipped != "command" for row in seqs.values())
+    return sum(row.skipped != "command" for row in said)
+
+
+async def take_out(chat_id: int, rows: Sequence[MessageRow], now: datetime) -> None:
+    """Mask these messages, and see that the notes built on them are written anew.
+
+    Runs inside the caller's transaction.
+    """
+    for row in rows:
+        await withdrawals.mask(chat_id, row.seq, now)
+    # Nobody took these back: what no note covers stands as what was never recorded.
+    for part in chunks([row.seq for row in rows if row.activity_id is None]):
+        await MessageRow.filter(chat_id=chat_id, seq__in=part).update(
+            skipped="opted_out", withdrawn_at=None, name=""
+        )

@@ -54,6 +54,10 @@ class Numbers:
         offset = theirs - self._firsts[index]
         return start + offset if offset < length else None
 
+    def holds(self, ours: int) -> bool:
+        """Whether a number of the file is this one here."""
+        return any(start <= ours < start + length for start, length in self._runs)
+
     def all(self, theirs: Iterable[int]) -> list[int] | None:
         """The numbers here of all of them, or None when the file did not have one."""
         ours = [self.get(number) for number in theirs]

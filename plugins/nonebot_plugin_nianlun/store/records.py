@@ -92,6 +92,8 @@ class Version:
     sources: tuple[str, ...] | None = None
     blanked: bool | None = None
     usage: str | None = None
+    merged: bool = False
+    """The memory above held it when it was replaced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +157,8 @@ class KnownFact:
     """None in a file that does not tell; then it is when its oldest text was written."""
     exported: str | None = None
     """See `Noted`."""
+    redated: bool = False
+    """Whether a person has changed `due` since it was exported."""
 
 
 Record: TypeAlias = (

@@ -6,7 +6,8 @@ time and first text. A fact: until when what was said, or written down, does not
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import cast
@@ -21,6 +22,21 @@ from .models import Message as MessageRow
 from .records import FactText
 
 _MOMENT = timedelta(microseconds=1)
+
+
+@dataclass(slots=True)
+class Told:
+    """What a file tells beside a removal: it stands there in spite of it, and so it does here.
+
+    Of two windows in one second, say, the removal names both, and only one of them is gone.
+    """
+
+    activities: Collection[int] = ()
+    """Row ids here."""
+    has_message: Callable[[int], bool] = bool
+    """By the number here."""
+    facts: set[tuple[str, str, str | None, str, datetime]] = field(default_factory=set)
+    """Owner, category, name, and of each text that one has or had that text and its time."""
 
 
 def subject_of(category: str, name: str | None) -> str:

@@ -9,24 +9,28 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
+import json
 from typing import cast
 
-from ..errors import CorrectionError, NoteRejected, NotRecorded
-from ..memory.duplicates import same_key
-from ..memory.fact_items import fact_content
-from ..memory.keymarks import find_key_messages
+from ..errors import CorrectionError, NoteRejected
+from ..memory.diary import DIARY_UNITS
+from ..memory.edits import checked_edit
+from ..memory.keymarks import find_key_messages, renumber_key_marks
 from ..memory.vault import digest
 from ..types import Activity, Memory, NoteKind
-from . import editing, exclusions, restored_facts, search
+from . import editing, search
 from .models import Activity as ActivityRow
-from .models import Fact, FactVersion, NoteVersion
 from .models import Memory as MemoryRow
+from .models import NoteVersion
 from .numbers import Numbers
-from .records import KnownFact, Noted, Remembered
+from .records import Noted, Remembered
 
-_MOVED_ON = "导出以后又写过，留着现在的；要改请重新导出"
-_TAKEN_BACK = "里面有收回的话，没有照改"
-_EMPTY = "正文空了，没有照改；要删掉请用指令"
+MOVED_ON = "导出以后又写过，留着现在的；要改请重新导出"
+TAKEN_BACK = "里面有收回的话，没有照改"
+EMPTY = "正文空了，没有照改；要删掉请用指令"
+NOT_BROUGHT = "导出时的正文不在文件里，所以没有带来"
+AS_EXPORTED = "这里用的是导出时的正文"
+_WRITTEN_ANEW = "导出时的正文不在文件里，整理时会重新写"
 _LONGEST_NUMBER = 12
 """Digits of a number that is told back."""
 
@@ -44,31 +48,69 @@ class Edits:
         """What was not taken since this was last emptied, and why."""
 
     async def note(
-        self, row: ActivityRow | MemoryRow, theirs: Activity | Memory, text: str, *, tainted: bool
+        self,
+        row: ActivityRow | MemoryRow,
+        theirs: Activity | Memory,
+        exported: str,
+        *,
+        tainted: bool,
     ) -> None:
-        """Of a note that is here; `text` is theirs as it may stand here."""
+        """Of a note that is here; `exported` is the digest of the text that was changed."""
         kind, ref = _place(row)
-        if _plain(text) == _plain(row.text):
-            return
         called = row.period if isinstance(row, MemoryRow) else f"活动 &{row.number}"
-        if row.text and (why := self._wrong(theirs.text, tainted=tainted)):
-            self.refused.append(f"{called} {why}")
+        text, unknown = self._moved(theirs.text), self.unknown(theirs.text)
+        if plain(text) == plain(row.text) and not unknown:
             return
-        if row.text:
-            versions = NoteVersion.filter(chat_id=self._chat_id, kind=kind, ref=ref)
-            since = _since([*await versions.order_by("version"), row], theirs)
-            if _plain(text) in {_plain(one.text) for one in since[1:]}:
-                return  # it was taken before
-            if not since or not all(self._is_own(one, since[0]) for one in since[1:]):
-                self.refused.append(f"{called} {_MOVED_ON}")
-                return
+        awaited = not tainted and _is_awaited(row, theirs, exported)
         try:
-            await editing.rewrite(self._chat_id, kind, ref, text, self._editor, self._now)
+            if (row.text or awaited or unknown) and (why := self._wrong(theirs.text, tainted)):
+                raise CorrectionError(why)
+            if row.text and await self._was_taken(row, theirs, text):
+                return
+            if awaited:
+                await self._fill(row, text)
+            else:
+                await editing.rewrite(self._chat_id, kind, ref, text, self._editor, self._now)
         except (CorrectionError, NoteRejected) as error:
-            why = str(error)
-            self.refused.append(why if why.startswith(called) else f"{called} {why}")
+            why = reason(error).removeprefix(called).strip()
+            self.refused.append(f"{called} {why}{f'；{_WRITTEN_ANEW}' if awaited else ''}")
         else:
             self.made += 1
+
+    async def _was_taken(
+        self, row: ActivityRow | MemoryRow, theirs: Activity | Memory, text: str
+    ) -> bool:
+        """Whether the edit was taken before. Raises CorrectionError when somebody else has
+        written the note since it was exported."""
+        kind, ref = _place(row)
+        versions = NoteVersion.filter(chat_id=self._chat_id, kind=kind, ref=ref)
+        since = _since([*await versions.order_by("version"), row], theirs)
+        if plain(text) in {plain(one.text) for one in since[1:]}:
+            return True
+        if not since or not all(self._is_own(one, since[0]) for one in since[1:]):
+            raise CorrectionError(MOVED_ON)
+        return False
+
+    async def _fill(self, row: ActivityRow | MemoryRow, typed: str) -> None:
+        """Take an edit for a note whose text was not brought, because an earlier one could not be
+        taken. Raises NoteRejected."""
+        kind, _ = _place(row)
+        citable = await editing.citable(row, find_key_messages(typed))
+        text, keys = checked_edit(kind, typed, citable)
+        stored = type(row).filter(id=row.id)
+        await stored.update(
+            text=text,
+            key_messages=json.dumps(list(keys)),
+            version=row.version + 1,
+            writer=self._editor,
+            written_at=self._now,
+            usage=None,
+            merged=False,
+            stale=False,
+        )
+        await search.add(
+            self._chat_id, kind, [row.id if isinstance(row, MemoryRow) else row.number]
+        )
 
     def _is_own(
         self,
@@ -80,40 +122,58 @@ class Edits:
         added = isinstance(later, MemoryRow) and sources[0] != sources[1]
         return later.writer == self._editor and not added
 
-    def _wrong(self, typed: str, *, tainted: bool) -> str:
+    def _wrong(self, typed: str, tainted: bool) -> str:
         """Why this text of the file is not taken; empty where nothing is wrong."""
         if tainted:
-            return _TAKEN_BACK
-        unknown = [seq for seq in find_key_messages(typed) if self._seqs.get(seq) is None]
-        if unknown:
-            return f"引用的 #{str(unknown[0])[:_LONGEST_NUMBER]} 不在文件里，没有照改"
-        return "" if _plain(typed) else _EMPTY
+            return TAKEN_BACK
+        return self.unknown(typed) or ("" if plain(typed) else EMPTY)
 
-    def new_activity(self, noted: Noted, text: str) -> Noted:
-        """An edited activity of which nothing is here: its text is the editor's; `text` is what
-        can stand of it."""
+    def unknown(self, typed: str) -> str:
+        """What it cites that is no message of the file, told to a person."""
+        unknown = [seq for seq in find_key_messages(typed) if self._seqs.get(seq) is None]
+        if not unknown:
+            return ""
+        return f"引用的 #{str(unknown[0])[:_LONGEST_NUMBER]} 不在文件里，没有照改"
+
+    def new_activity(self, noted: Noted, citable: Collection[int], *, tainted: bool) -> Noted:
+        """An edited activity of which nothing is here: with the editor's text or, where that is
+        not taken, the one that was exported; empty where the file does not have it either.
+
+        `citable` are messages here that it may cite.
+        """
         theirs = noted.activity
-        if why := self._wrong(theirs.text, tainted=not text):
-            self.refused.append(f"活动 &{theirs.number} {why}")
-        if not _plain(text):
-            return noted
-        self.made += 1
+        units = None if theirs.ranges else DIARY_UNITS
+        told = f"活动 &{theirs.number}"
+        text, is_edit = self._new("activity", told, noted, theirs.text, citable, units, tainted)
+        activity = replace(theirs, text=text)
+        if not is_edit:
+            return replace(noted, activity=activity)
         return replace(
             noted,
             activity=replace(
-                theirs, version=theirs.version + 1, writer=self._editor, written_at=self._now
+                activity, version=theirs.version + 1, writer=self._editor, written_at=self._now
             ),
             state=noted.state and replace(noted.state, merged=False, stale=False, usage=None),
         )
 
-    def new_memory(self, theirs: Remembered, text: str) -> Remembered:
-        """The same of a day, month or year."""
+    async def new_memory(
+        self, theirs: Remembered, sources: Sequence[str], *, tainted: bool
+    ) -> Remembered:
+        """The same of a day, month or year, whose `sources` are here."""
         memory = theirs.memory
-        if why := self._wrong(memory.text, tainted=not text):
-            self.refused.append(f"{memory.period} {why}")
-        if not _plain(text):
-            return theirs
-        self.made += 1
+        row = MemoryRow(
+            chat_id=self._chat_id,
+            kind=memory.kind,
+            period=memory.period,
+            sources=json.dumps(list(sources)),
+        )
+        citable = await editing.citable(row, find_key_messages(self._moved(memory.text)))
+        text, is_edit = self._new(
+            memory.kind, memory.period, theirs, memory.text, citable, None, tainted
+        )
+        memory = replace(memory, text=text)
+        if not is_edit:
+            return replace(theirs, memory=memory)
         return replace(
             theirs,
             memory=replace(
@@ -122,70 +182,36 @@ class Edits:
             state=theirs.state and replace(theirs.state, merged=False, stale=False, usage=None),
         )
 
-    async def fact(self, fact: KnownFact, *, tainted: bool) -> int:
-        """An edited fact or note; returns how many are new here. `tainted`: what it was made of
-        was taken back."""
-        called = fact.category if fact.name is None else f"{fact.category}:{fact.name}"
+    def _new(
+        self,
+        kind: NoteKind,
+        called: str,
+        of: Noted | Remembered,
+        typed: str,
+        citable: Collection[int],
+        units: int | None,
+        tainted: bool,
+    ) -> tuple[str, bool]:
+        """The text of a note of which nothing is here, and whether it is the editor's."""
         try:
-            content = fact.text.text if fact.name is None else fact_content(fact.text.text)
-            if not content.strip():
-                raise CorrectionError(_EMPTY)
+            if why := self._wrong(typed, tainted):
+                raise CorrectionError(why)
+            text, _ = checked_edit(kind, self._moved(typed), citable, units)
+        except (CorrectionError, NoteRejected) as error:
+            told = f"{called} {reason(error)}"
             if tainted:
-                raise CorrectionError(_TAKEN_BACK)
-            await exclusions.refuse(self._chat_id, fact.owner, self._now)
-            row = await self._find(fact)
-            if row is None:
-                text = replace(fact.text, text=content, written_at=self._now)
-                self.made += 1
-                return await restored_facts.restore(self._chat_id, replace(fact, text=text))
-            await self._change(row, fact, content)
-        except (CorrectionError, NoteRejected, NotRecorded) as error:
-            self.refused.append(f"{called} {error}")
-        return 0
-
-    async def _find(self, fact: KnownFact) -> Fact | None:
-        same = Fact.filter(
-            chat_id=self._chat_id, owner=fact.owner, category=fact.category, name=fact.name
-        )
-        if fact.name is not None:
-            return await same.first()
-        notes = same.filter(event_date=fact.event_date)
-        at = fact.text.written_at
-        for row in await notes.filter(written_at=at):
-            if digest(row.text) == fact.exported:
-                return row
-        for old in await FactVersion.filter(chat_id=self._chat_id, written_at=at):
-            if digest(old.text) == fact.exported and (
-                row := await notes.get_or_none(id=old.fact_id)
-            ):
-                return row
-        return await notes.filter(note_key=same_key(fact.text.text)).first()
-
-    async def _change(self, row: Fact, fact: KnownFact, content: str) -> None:
-        if _plain(content) == _plain(row.text):
-            return
-        if not row.text:
-            raise CorrectionError("已经忘掉了，没有照改")
-        earlier = await FactVersion.filter(fact_id=row.id, written_at__gt=fact.text.written_at)
-        if _plain(content) in {_plain(old.text) for old in earlier}:
-            return  # it was taken before
-        if row.written_at != fact.text.written_at or digest(row.text) != fact.exported:
-            raise CorrectionError(_MOVED_ON)
-        await FactVersion.create(
-            chat_id=self._chat_id,
-            fact_id=row.id,
-            text=row.text,
-            source=row.source,
-            written_at=row.written_at,
-        )
-        # It stays with its message: taken back, that takes along what was made of it.
-        await Fact.filter(id=row.id).update(
-            text=content,
-            written_at=self._now,
-            note_key=same_key(content) if fact.name is None else None,
-        )
-        await search.add(self._chat_id, "fact", [row.id])
+                self.refused.append(told)
+                return "", False
+            texts = (old.text for old in of.versions if old.text)
+            was = next((text for text in texts if digest(text) == of.exported), "")
+            fate = AS_EXPORTED if was else _WRITTEN_ANEW if units is None else NOT_BROUGHT
+            self.refused.append(f"{told}；{fate}")
+            return self._moved(was), False
         self.made += 1
+        return text, True
+
+    def _moved(self, text: str) -> str:
+        return renumber_key_marks(text, self._seqs.get)
 
 
 async def find_moment(
@@ -219,6 +245,18 @@ def _place(row: ActivityRow | MemoryRow) -> tuple[NoteKind, str]:
     return "activity", str(row.number)
 
 
-def _plain(text: str) -> str:
+def _is_awaited(row: ActivityRow | MemoryRow, theirs: Activity | Memory, exported: str) -> bool:
+    """Whether it stands without a text since its edit could not be taken: it had one when it was
+    exported, and nothing was written here since."""
+    same = ((one.version, one.writer, one.written_at) for one in (row, theirs))
+    return row.stale and not row.text and exported != digest("") and len(set(same)) == 1
+
+
+def reason(error: Exception) -> str:
+    """What is wrong, as the beginning of a longer line."""
+    return str(error).rstrip("。")
+
+
+def plain(text: str) -> str:
     """Without what editors add and take away by themselves."""
     return "\n".join(line.rstrip() for line in text.strip().split("\n"))

@@ -16,16 +16,16 @@ from tortoise.queryset import QuerySet
 
 from ..memory.calendar import Calendar, day_after
 from ..memory.keymarks import find_key_messages, renumber_key_marks
-from ..types import Activity, Memory, MemoryKind, NoteKind
+from ..types import Activity, Memory, MemoryKind
 from . import exclusions, removals, search
 from .keys import chunks
 from .models import Activity as ActivityRow
 from .models import Memory as MemoryRow
 from .models import Message as MessageRow
-from .models import NoteVersion
 from .numbers import Cover, Numbers, next_number
 from .records import Noted, Refused, Remembered, Version
 from .restored_edits import Edits, find_moment
+from .restored_versions import EarlierTexts
 from .restored_windows import MAY_BE_NOTED, Runs, day_told, holds_all, state_of, without
 
 
@@ -59,13 +59,16 @@ class NoteRestorer:
         self._activities: dict[int, tuple[int, str]] = {}
         """By their number in the file: the number here, and the day."""
         self._merged: dict[str, bool] = {}
-        """Of what is new here, whether the layer above holds it by the file's word; by its number
-        here or its period."""
-        self._claimed: set[int] = set()
+        """Whether the layer above holds it by the file's word, by its number here or its period;
+        never of what was here before, of which what is on record here stands."""
+        self.claimed: set[int] = set()
         """Row ids of the activities that the file's were found to be; each is one of them."""
         self._periods: set[str] = set()
         self._tainted: set[int | str] = set()
         """What holds words that are withdrawn: activities by their number in the file, periods."""
+        self._absent: set[int] = set()
+        """Activities by their number in the file of which nothing could be brought."""
+        self._earlier = EarlierTexts(chat_id, seqs, self._activities, self._periods, self._kept)
         self.last = 0
         """The highest number of an activity in the chat."""
         self.new = 0
@@ -98,31 +101,37 @@ class NoteRestorer:
         tainted = tainted or (row is not None and not await holds_all(row, runs))
         if row is None and runs and not free:
             raise Refused("包含的消息在这里都已经标为不记")
-        is_new = row is None
+        is_new, lost = row is None, False
         if row is None:
             if noted.exported is not None:
-                noted = self._edits.new_activity(noted, text)
-                state, keys = noted.state, list(find_key_messages(text)) if runs else keys
-                tainted = tainted or not text.strip()
-            stale = tainted or (state.stale if state else not text and left > 0)
+                citable = {seq for first, last in runs for seq in range(first, last + 1)}
+                noted = self._edits.new_activity(noted, {*citable, *keys}, tainted=tainted)
+                text, state = noted.activity.text, noted.state
+                if moment and not (text or tainted):
+                    self._absent.add(theirs.number)
+                    return
+                keys = list(find_key_messages(text)) if runs else keys
+                lost = not text
+            owed = state.stale if state else not text and left > 0
+            stale = tainted or lost or owed
             row = await self._create_activity(noted, runs, text, keys, stale=stale)
-            self.new += 1
-            await self._restore_versions(
+            self.new += not lost
+            await self._earlier.restore(
                 "activity", str(row.number), noted.versions, [], tainted=tainted
             )
         elif noted.exported is not None:
-            await self._edits.note(row, theirs, moved, tainted=tainted)
+            await self._edits.note(row, theirs, noted.exported, tainted=tainted)
         elif text and not tainted and row.text != text and not row.stale:
             now = Version(0, theirs.text, theirs.writer, theirs.written_at)
             texts = [*noted.versions, now]
-            row.version += await self._keep("activity", str(row.number), row, texts, [])
+            row.version += await self._earlier.keep("activity", str(row.number), row, texts, [])
             await ActivityRow.filter(id=row.id).update(version=row.version)
-        self._claimed.add(row.id)
+        self.claimed.add(row.id)
         self._activities[theirs.number] = row.number, day_told(theirs.date, row.date)
         for run in theirs.ranges:
             self._cover.add(*run)
-        if is_new and state:
-            self._merged[str(row.number)] = state.merged and not tainted
+        if state:
+            self._merged[str(row.number)] = is_new and state.merged and not (tainted or lost)
         # What the file itself owes has been seen to in all of its notes.
         if tainted or (row.stale and not (is_new and state)):
             self._tainted.add(theirs.number)
@@ -191,7 +200,7 @@ class NoteRestorer:
     ) -> tuple[ActivityRow | None, int, int]:
         """The activity if it is here; messages that a note may cover; those of them with words."""
         if not runs:
-            return await find_moment(self._chat_id, noted, texts, self._claimed), 0, 0
+            return await find_moment(self._chat_id, noted, texts, self.claimed), 0, 0
         return await state_of(self._chat_id, runs)
 
     async def _create_activity(
@@ -237,7 +246,7 @@ class NoteRestorer:
         refs = [int(ref) if memory.kind == "day" else ref for ref in memory.sources]
         tainted = not (memory.text or theirs.state) or any(ref in self._tainted for ref in refs)
         tainted = tainted or self._cites_taken_back(memory.text, keys, memory.kind)
-        is_new = False
+        is_new = lost = False
         row = await MemoryRow.get_or_none(
             chat_id=self._chat_id, kind=memory.kind, period=memory.period
         )
@@ -245,15 +254,18 @@ class NoteRestorer:
             is_new = True
             text = "" if tainted else self._moved(memory.text)
             if theirs.exported is not None:
-                theirs = self._edits.new_memory(theirs, text)
-                keys, tainted = list(find_key_messages(text)), tainted or not text.strip()
-            row = await self._create_memory(theirs, sources, text, keys, tainted=tainted)
+                theirs = await self._edits.new_memory(theirs, sources, tainted=tainted)
+                text = theirs.memory.text
+                keys, lost = list(find_key_messages(text)), not text
+            row = await self._create_memory(
+                theirs, sources, text, [] if tainted else keys, tainted=tainted, lost=lost
+            )
             await self._mark_merged(memory, sources)
         else:
             await self._add_to(row, theirs, sources, tainted=tainted)
         self._periods.add(memory.period)
-        if is_new and theirs.state:
-            self._merged[memory.period] = theirs.state.merged and not tainted
+        if theirs.state:
+            self._merged[memory.period] = is_new and theirs.state.merged and not (tainted or lost)
         if tainted or (row.stale and not (is_new and theirs.state)):
             self._tainted.add(memory.period)
 
@@ -263,13 +275,15 @@ class NoteRestorer:
         """What is here keeps its text; what the file adds to it is earlier texts."""
         memory = theirs.memory
         if theirs.exported is not None:
-            await self._edits.note(row, memory, self._moved(memory.text), tainted=tainted)
+            await self._edits.note(row, memory, theirs.exported, tainted=tainted)
             return
         if row.text == self._moved(memory.text):
             await self._mark_merged(memory, sources)
         if not (tainted or row.stale):
             now = Version(0, memory.text, memory.writer, memory.written_at)
-            added = await self._keep(row.kind, row.period, row, [*theirs.versions, now], sources)
+            added = await self._earlier.keep(
+                row.kind, row.period, row, [*theirs.versions, now], sources
+            )
             await MemoryRow.filter(id=row.id).update(version=row.version + added)
 
     def _sources(self, memory: Memory) -> list[str]:
@@ -278,20 +292,29 @@ class NoteRestorer:
             known = ((ref, self._activities.get(int(ref))) for ref in memory.sources)
             # Once a message is withdrawn, what holds it is found by the day of its activity.
             found = {ref: str(a[0]) for ref, a in known if a is not None and a[1] == memory.period}
+            absent = {str(number) for number in self._absent}
         else:
-            found = {ref: ref for ref in memory.sources if ref in self._periods}
-        missing = [ref for ref in memory.sources if ref not in found]
+            found, absent = {ref: ref for ref in memory.sources if ref in self._periods}, set()
+        missing = [ref for ref in memory.sources if ref not in found and ref not in absent]
         if memory.text and missing:
             raise Refused(f"它的来源 {missing[0]} 不在文件里、没能导入，或者不是那天的")
         return list(dict.fromkeys(found.values()))
 
     async def _create_memory(
-        self, theirs: Remembered, sources: list[str], text: str, keys: list[int], *, tainted: bool
+        self,
+        theirs: Remembered,
+        sources: list[str],
+        text: str,
+        keys: list[int],
+        *,
+        tainted: bool,
+        lost: bool,
     ) -> MemoryRow:
+        """`lost`: its own text is not in the file, so it is written anew."""
         memory = theirs.memory
-        self.new += 1
+        self.new += not lost
         state = theirs.state
-        await self._restore_versions(
+        await self._earlier.restore(
             memory.kind, memory.period, theirs.versions, sources, tainted=tainted
         )
         row = await MemoryRow.create(
@@ -299,7 +322,7 @@ class NoteRestorer:
             kind=memory.kind,
             period=memory.period,
             text=text,
-            key_messages=json.dumps([] if tainted else keys),
+            key_messages=json.dumps(keys),
             sources=json.dumps(sources),
             version=memory.version,
             writer=memory.writer,
@@ -310,76 +333,10 @@ class NoteRestorer:
             if state
             else memory.written_at >= self._calendar.start_of(day_after(memory.period)),
             merged=False,
-            stale=tainted or bool(state and state.stale),
+            stale=tainted or lost or bool(state and state.stale),
         )
         await search.add(self._chat_id, memory.kind, [row.id])
         return row
-
-    async def _restore_versions(
-        self,
-        kind: NoteKind,
-        ref: str,
-        versions: Sequence[Version],
-        sources: Sequence[str],
-        *,
-        tainted: bool,
-    ) -> None:
-        """The earlier texts of a note that is new here; `sources` are those of its text."""
-        texts = ["" if tainted else self._kept(kind, old) for old in versions]
-        await NoteVersion.bulk_create(
-            self._version(kind, ref, old.version, text, old, sources)
-            for text, old in zip(texts, versions, strict=True)
-        )
-
-    def _version(
-        self, kind: str, ref: str, number: int, text: str, old: Version, sources: Sequence[str]
-    ) -> NoteVersion:
-        """An earlier text; should one of its sources be withdrawn, it is found by them."""
-        keys = None if old.key_messages is None else self._seqs.all(old.key_messages)
-        if old.sources is not None:
-            sources = self._earlier_sources(kind, old.sources)
-        told = old.blanked is not None and bool(text) == bool(old.text)
-        return NoteVersion(
-            chat_id=self._chat_id,
-            kind=kind,
-            ref=ref,
-            version=number,
-            text=text,
-            key_messages=json.dumps(find_key_messages(text) if keys is None or not text else keys),
-            sources=json.dumps(list(sources)),
-            writer=old.writer,
-            written_at=old.written_at,
-            usage=old.usage,
-            blanked=old.blanked if told else not text,
-        )
-
-    def _earlier_sources(self, kind: str, theirs: Sequence[str]) -> list[str]:
-        if kind != "day":
-            return [ref for ref in theirs if ref in self._periods]
-        known = (self._activities.get(int(ref)) for ref in theirs)
-        return list(dict.fromkeys(str(one[0]) for one in known if one is not None))
-
-    async def _keep(
-        self,
-        kind: str,
-        ref: str,
-        row: ActivityRow | MemoryRow,
-        texts: Iterable[Version],
-        sources: Sequence[str],
-    ) -> int:
-        """Keep the file's texts that are not here as earlier ones; returns how many."""
-        earlier = await NoteVersion.filter(chat_id=self._chat_id, kind=kind, ref=ref)
-        known = {(old.text, old.writer, old.written_at) for old in earlier}
-        known.add((row.text, row.writer, row.written_at))
-        blanked = any(old.blanked for old in earlier)
-        number = row.version
-        for old in texts:
-            text = self._kept(kind, old)
-            if not text or blanked or (text, old.writer, old.written_at) in known:
-                continue
-            await self._version(kind, ref, number, text, old, sources).save()
-            number += 1
-        return number - row.version
 
     async def _mark_merged(self, memory: Memory, sources: Sequence[str]) -> None:
         """The sources are in this text, unless they were written after it."""

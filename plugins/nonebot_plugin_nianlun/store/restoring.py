@@ -17,6 +17,7 @@ from . import (
     chats,
     deleting,
     exclusions,
+    leaving_out,
     removals,
     restored_facts,
     speakers,
@@ -44,6 +45,7 @@ from .records import (
     UsageOfDay,
 )
 from .restored_edits import Edits
+from .restored_fact_edits import FactEdits
 from .restored_notes import NoteRestorer
 
 
@@ -93,6 +95,7 @@ class Restorer:
         """Messages of which the file itself has no words."""
         self._erasure: str | None = None
         self._edits = Edits(self._chat_id, self._seqs, editor, now or exported_at)
+        self._fact_edits = FactEdits(self._chat_id, self._edits, calendar, now or exported_at)
         self._notes = NoteRestorer(
             self._chat_id,
             self._seqs,
@@ -102,6 +105,7 @@ class Restorer:
             calendar,
             self._edits,
         )
+        self._told = removals.Told(self._notes.claimed, self._seqs.holds)
         self._facts = 0
         self._begun: Counter[tuple[str, str | None, datetime | None]] = Counter()
 
@@ -195,7 +199,7 @@ class Restorer:
             ends=ends,
             created_at=span.noted_at,
         )
-        await deleting.remove_again(row)
+        await deleting.remove_again(row, self._told)
         if span.reason == "opted_out" and span.ends is None:
             person = Speaker.filter(chat_id=self._chat_id, user_id=span.user_id)
             await person.update(opted_out_at=span.begins)
@@ -234,11 +238,20 @@ class Restorer:
             raise Refused(f"消息 {run.first} 到 {run.last} 已经在另一段里")
         self._cover.add(run.first, run.last)
         for first, last in spans:
+            here = MessageRow.filter(chat_id=self._chat_id, seq__gte=first, seq__lte=last)
+            told = here.filter(withdrawn_at=None).exclude(text="", segments="[]")
+            if run.reason == "opted_out":
+                await leaving_out.take_out(self._chat_id, await told, self._exported_at)
+            elif run.reason == "paused":
+                # Recording went on here: that it was paused there takes nothing away.
+                here = here.filter(text="", segments="[]")
             unsaid = Q(skipped=None) | Q(skipped="empty")
-            pending = MessageRow.filter(unsaid, chat_id=self._chat_id, activity_id=None)
-            await pending.filter(seq__gte=first, seq__lte=last).update(skipped=run.reason)
+            await here.filter(unsaid, activity_id=None).update(skipped=run.reason)
 
     async def _fact(self, fact: KnownFact) -> None:
+        whose = fact.owner, fact.category, fact.name
+        for one in (fact.text, *fact.journal):
+            self._told.facts.add((*whose, one.text, one.written_at))
         text, overtaken = self._moved(fact.text), self._is_overtaken(fact.text)
         holds = await self._holds(fact, text)
         if fact.exported is not None and not holds:
@@ -250,7 +263,7 @@ class Restorer:
         kept = [old for old in kept if await self._holds(fact, old)]
         if fact.exported is not None:
             moved = replace(fact, text=text, journal=tuple(kept))
-            self._facts += await self._edits.fact(moved, tainted=overtaken)
+            self._facts += await self._fact_edits.take(moved, tainted=overtaken)
             return
         if overtaken or not holds:
             # As it would have here, it goes back to what was true before.

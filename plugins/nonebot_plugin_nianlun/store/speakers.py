@@ -62,10 +62,15 @@ async def note_names(
 async def register(chat_id: int, people: Sequence[tuple[str, str, datetime]]) -> None:
     """Put on record who (by user id) was called what and when, as an export tells it.
 
-    Whoever is known keeps the name that is shown; see `settle_names`.
+    Whoever is known keeps the name that is shown; see `settle_names`. What was not recorded, or is
+    masked, has no name: that is not one that anybody has.
     """
     known = await exclusions.known_for([chat_id])
-    people = [one for one in people if not exclusions.covers(known, chat_id, one[0], one[2])]
+    people = [
+        (user_id, name, at)
+        for user_id, name, at in people
+        if name and not exclusions.covers(known, chat_id, user_id, at)
+    ]
     if not people:
         return
     await Speaker.bulk_create(
@@ -153,6 +158,7 @@ async def settle_names(chat_id: int, newest: Mapping[str, tuple[datetime, str]])
         if user_id not in last_heard or datetime.fromisoformat(last_heard[user_id]) <= at:
             query = Speaker.filter(chat_id=chat_id, user_id=user_id)
             await query.update(name=name, named_at=at)
+            _shown.pop((chat_id, user_id), None)  # the next message may show the earlier name again
 
 
 @transactional

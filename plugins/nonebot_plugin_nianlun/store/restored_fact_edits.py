@@ -1,0 +1,192 @@
+"""Facts and notes of a vault that somebody changed after it was exported."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from ..errors import CorrectionError, NoteRejected, NotRecorded
+from ..memory.calendar import Calendar
+from ..memory.duplicates import same_key
+from ..memory.fact_items import FactItem, fact_content
+from ..memory.keymarks import find_key_messages
+from ..memory.promises import PROMISE, due_after, due_day, is_kept
+from ..memory.vault import digest
+from . import exclusions, restored_facts, search
+from .models import Fact, FactVersion
+from .models import Message as MessageRow
+from .records import KnownFact
+from .restored_edits import (
+    AS_EXPORTED,
+    EMPTY,
+    MOVED_ON,
+    NOT_BROUGHT,
+    TAKEN_BACK,
+    Edits,
+    plain,
+    reason,
+)
+
+_CITES = "写了消息编号，词条不引用消息，没有照改"
+_BOTH = "的到期日用了标记里改的（{}），没有用正文里说的 {}"
+_CLOSED = "说已经做到了，标记里改的到期日没有用"
+
+
+@dataclass(frozen=True, slots=True)
+class _Dated:
+    """Until when an edited promise is to be kept."""
+
+    due: str | None
+    done_at: datetime | None
+    told: str = ""
+    """What of the edit this is not, for a person."""
+
+
+class FactEdits:
+    """Takes them in for one chat of a file; its methods run inside the caller's transaction."""
+
+    def __init__(self, chat_id: int, edits: Edits, calendar: Calendar, now: datetime) -> None:
+        """What is taken and what is not is counted and told by `edits`."""
+        self._chat_id = chat_id
+        self._edits = edits
+        self._calendar = calendar
+        self._now = now
+
+    async def take(self, fact: KnownFact, *, tainted: bool) -> int:
+        """Returns how many facts are new here. `tainted`: what it was made of was taken back."""
+        called = fact.category if fact.name is None else f"{fact.category}:{fact.name}"
+        row: Fact | None = None
+        try:
+            if tainted:
+                raise CorrectionError(TAKEN_BACK)
+            await exclusions.refuse(self._chat_id, fact.owner, self._now)
+            row = await self._find(fact)
+            content = self._content(fact)
+            dated = await self._dated(fact, content, fact.due if row is None else row.due)
+            if row is None:
+                new = await self._add(fact, content, dated)
+            else:
+                await self._change(row, fact, content, dated)
+                new = 0
+        except NoteRejected as error:
+            return await self._refuse(called, fact, row, error)
+        except (CorrectionError, NotRecorded) as error:
+            self._edits.refused.append(f"{called} {reason(error)}")
+            return 0
+        if dated.told:
+            self._edits.refused.append(f"{called} {dated.told}")
+        return new
+
+    def _content(self, fact: KnownFact) -> str:
+        """The text as it is stored. Raises NoteRejected."""
+        typed = fact.text.text
+        if not typed.strip():
+            raise NoteRejected(EMPTY)
+        if fact.name is None:
+            return typed
+        if find_key_messages(typed):
+            # Stored facts have none; to leave it out would be another edit than theirs.
+            raise NoteRejected(self._edits.unknown(typed) or _CITES)
+        return fact_content(typed)
+
+    async def _refuse(
+        self, called: str, fact: KnownFact, row: Fact | None, error: NoteRejected
+    ) -> int:
+        """Of a text that no fact may have: what is here stays, or comes as it was exported."""
+        told = f"{called} {reason(error)}"
+        if row is not None:
+            self._edits.refused.append(told)
+            return 0
+        texts = (old.text for old in fact.journal if old.text)
+        was = next((text for text in texts if digest(text) == fact.exported), None)
+        self._edits.refused.append(f"{told}；{NOT_BROUGHT if was is None else AS_EXPORTED}")
+        if was is None:
+            return 0
+        due = None if fact.redated else fact.due
+        exported = replace(fact, text=replace(fact.text, text=was), due=due)
+        return await restored_facts.restore(self._chat_id, exported)
+
+    async def _add(self, fact: KnownFact, content: str, dated: _Dated) -> int:
+        at = fact.text.written_at if _is_as_exported(fact) else self._now
+        text = replace(fact.text, text=content, written_at=at)
+        self._edits.made += 1
+        return await restored_facts.restore(
+            self._chat_id, replace(fact, text=text, due=dated.due, done_at=dated.done_at)
+        )
+
+    async def _dated(self, fact: KnownFact, content: str, earlier: str | None) -> _Dated:
+        """As when the fact were told anew in these words, where nobody wrote a day beside them.
+
+        The day is counted from when the promise was given: most edits leave it as it was.
+        """
+        day = None
+        if fact.category == PROMISE and fact.name is not None and not _is_as_exported(fact):
+            given_at = await self._given_at(fact)
+            day = due_day(content, given_at, self._calendar)
+        named = None if day is None else day.isoformat()
+        item = FactItem(fact.category, fact.name or "", content, named)
+        if is_kept(item):
+            told = _CLOSED if fact.redated and fact.due else ""
+            return _Dated(None, fact.done_at if _is_as_exported(fact) else self._now, told)
+        done_at = None if fact.category == PROMISE else fact.done_at
+        if not fact.redated:
+            return _Dated(due_after(item, earlier), done_at)
+        told = _BOTH.format(fact.due or "没有", named) if named and named != fact.due else ""
+        return _Dated(fact.due, done_at, told)
+
+    async def _given_at(self, fact: KnownFact) -> datetime:
+        source = None
+        if fact.text.source is not None:
+            source = await MessageRow.get_or_none(chat_id=self._chat_id, seq=fact.text.source)
+        return fact.text.written_at if source is None else source.time
+
+    async def _find(self, fact: KnownFact) -> Fact | None:
+        same = Fact.filter(
+            chat_id=self._chat_id, owner=fact.owner, category=fact.category, name=fact.name
+        )
+        if fact.name is not None:
+            return await same.first()
+        notes = same.filter(event_date=fact.event_date)
+        at = fact.text.written_at
+        for row in await notes.filter(written_at=at):
+            if digest(row.text) == fact.exported:
+                return row
+        for old in await FactVersion.filter(chat_id=self._chat_id, written_at=at):
+            if digest(old.text) == fact.exported and (
+                row := await notes.get_or_none(id=old.fact_id)
+            ):
+                return row
+        return await notes.filter(note_key=same_key(fact.text.text)).first()
+
+    async def _change(self, row: Fact, fact: KnownFact, content: str, dated: _Dated) -> None:
+        if plain(content) == plain(row.text) and not (fact.redated and dated.due != row.due):
+            return
+        if not row.text:
+            raise CorrectionError("已经忘掉了，没有照改")
+        earlier = await FactVersion.filter(fact_id=row.id, written_at__gt=fact.text.written_at)
+        if plain(content) in {plain(old.text) for old in earlier}:
+            return  # it was taken before
+        if row.written_at != fact.text.written_at or digest(row.text) != fact.exported:
+            raise CorrectionError(MOVED_ON)
+        await FactVersion.create(
+            chat_id=self._chat_id,
+            fact_id=row.id,
+            text=row.text,
+            source=row.source,
+            written_at=row.written_at,
+        )
+        # It stays with its message: taken back, that takes along what was made of it.
+        await Fact.filter(id=row.id).update(
+            text=content,
+            due=dated.due,
+            done_at=dated.done_at,
+            written_at=self._now,
+            note_key=same_key(content) if fact.name is None else None,
+        )
+        await search.add(self._chat_id, "fact", [row.id])
+        self._edits.made += 1
+
+
+def _is_as_exported(fact: KnownFact) -> bool:
+    """Whether its words are, so that only the day beside them was changed."""
+    return digest(fact.text.text) == fact.exported
