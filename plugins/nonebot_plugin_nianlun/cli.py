@@ -27,6 +27,7 @@ from .imports.report import describe
 from .imports.run import ImportOptions
 from .imports.vault import import_any
 from .lifecycle import Nianlun
+from .memory.layers import ROLES, cost_line
 from .memory.render import one_line
 from .store import chats, reindexing
 from .types import ChatKey
@@ -255,11 +256,10 @@ async def _recall(nianlun: Nianlun, arguments: argparse.Namespace) -> int:
     chat = await chats.resolve(arguments.chat)
     prompt = await nianlun.recaller.prompt(chat, arguments.text)
     for message in prompt.messages:
-        _say(f"—— {message['role']} ——")
+        _say(f"—— {ROLES[message['role']]} ——")
         _say(str(message["content"]))
         _say()
-    parts = "，".join(f"{name} {count}" for name, count in prompt.tokens.items())
-    _say(f"约 {prompt.total} / {nianlun.settings.prompt_budget} token（{parts}）")
+    _say(cost_line(prompt.tokens, nianlun.settings.prompt_budget))
     return 0
 
 

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 from zoneinfo import ZoneInfo
 
@@ -31,6 +32,7 @@ from plugins.nonebot_plugin_nianlun.commands.about_me import AboutMe
 from plugins.nonebot_plugin_nianlun.commands.answering import Answering
 from plugins.nonebot_plugin_nianlun.commands.command import Answer, Asked, Command, rest_of_line
 from plugins.nonebot_plugin_nianlun.commands.desk import Desk
+from plugins.nonebot_plugin_nianlun.commands.gate import has_command
 from plugins.nonebot_plugin_nianlun.commands.looking import Looking
 from plugins.nonebot_plugin_nianlun.commands.matcher import answer_with
 from plugins.nonebot_plugin_nianlun.commands.permissions import Right
@@ -462,6 +464,25 @@ async def test_a_command_may_quote_a_message(
         ctx.should_call_send(event, MessageSegment.text(TODAY), bot=bot)
 
 
+@pytest.mark.parametrize("text", ["/记忆今天", "/NianLun 今天", "／nianlun今天"])
+async def test_a_verb_may_follow_at_once(
+    app: App, matcher: type[Matcher], desk: FakeProduct, text: str
+) -> None:
+    await expect(app, matcher, event_of(text), TODAY)
+
+
+async def test_help_is_asked_for_in_more_than_one_way(
+    answering: Answering, desk: FakeProduct
+) -> None:
+    bot = cast(Bot, SimpleNamespace(self_id=str(SELF)))
+    for text in ("/nianlun", "/nianlun help", "/NIANLUN -H", "/记忆 Help", "／记忆", "/记忆 ？"):
+        event = event_of(text)
+        assert has_command(event.message, bot.self_id, {"/"}), text
+        answer = await answering.answer(bot, event)
+        assert answer is not None
+        assert answer.title == "年轮：我的记忆", text
+
+
 @pytest.mark.parametrize("text", ["/记忆力真好", "今天天气不错", "我说 /记忆 今天", "/回忆 今天"])
 async def test_talk_is_left_alone(
     app: App, matcher: type[Matcher], desk: FakeProduct, text: str
@@ -494,9 +515,8 @@ UNKNOWN = "没看懂这条指令，可以这样写：\n/记忆 帮助  看全部
     "text",
     [
         "忘掉一切",
-        "--help",
-        "-h",
-        "?",
+        "--helps",
+        "-H 忘掉一切",
         "--comp",
         "--",
         '"今天',

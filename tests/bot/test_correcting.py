@@ -19,7 +19,9 @@ from plugins.nonebot_plugin_nianlun.commands import correcting
 from plugins.nonebot_plugin_nianlun.commands.answering import Answering
 from plugins.nonebot_plugin_nianlun.commands.correcting import Correcting
 from plugins.nonebot_plugin_nianlun.commands.desk import Desk
+from plugins.nonebot_plugin_nianlun.commands.matcher import all_commands
 from plugins.nonebot_plugin_nianlun.commands.questioning import Questioning
+from plugins.nonebot_plugin_nianlun.commands.tree import PERIOD
 from plugins.nonebot_plugin_nianlun.config import Config, Settings
 from plugins.nonebot_plugin_nianlun.lifecycle import Nianlun
 from plugins.nonebot_plugin_nianlun.memory.invariants import Inspection
@@ -169,7 +171,8 @@ IMPOSSIBLE = [
     ("为什么 2026-01-05", "还没有写成记忆"),
     ("为什么 &99", "没有活动 &99"),
     ("为什么 天上有云", "写日期、&3 或 分类:名"),
-    ("为什么 \u202e\u200b", "不认识 （看不见的字）："),
+    ("为什么 \u202e\u200b", "没看懂这条指令，可以这样写"),
+    ("为什么 \u202ex", "不认识 x："),
     ("为什么 event:没有", "没有 event:没有 这个词条"),
     ("记住 咖啡 只喝美式", "请写成 分类:名"),
     ("记住 爱好:咖啡 只喝美式", "preferences（喜好）"),
@@ -460,6 +463,38 @@ HOSTILE = [
     "删 " + "#1 " * 51,
     "还原 今天 99999999999999999999999999",
 ]
+
+
+FREE = {"指令", "话", "词", "名", "新文", "内容", "文件"}
+"""Arguments that may be any sign."""
+PEOPLE = {"名字", "说话人"}
+"""Those that may be any sign but an @ of nobody."""
+
+
+async def test_an_argument_of_nothing_is_answered_with_the_right_usage(group: Group) -> None:
+    group.answering = Answering(Desk(group.nianlun), all_commands(group.nianlun), {"/"})
+    wrong: list[tuple[str, str]] = []
+    for command in group.answering.tree.commands.values():
+        if command.verb == PERIOD:
+            continue  # what is no date there is no command either
+        names = [one for args in command.arguments for one in args.argument]
+        usual = [*command.example.split(), *("小鹿" if n.name in PEOPLE else "1" for n in names)]
+        for index, argument in enumerate(names):
+            nothing = ["@"]
+            if argument.name not in FREE | PEOPLE:
+                nothing += ["#", "&", "分类:", ":名", "：", *([] if argument.optional else ['""'])]
+            if not argument.optional:
+                nothing += ["", "\u3000", "\u200b\u2060"]
+            for typed in nothing:
+                said = f"{command.verb} {' '.join([*usual[:index], typed])}"
+                told = await group.says(said, BOSS)
+                right = typed == "@" and argument.name in FREE
+                if "出了意外" in told or not (right or group.answering.tree.usage(command) in told):
+                    wrong.append((said, told))
+    assert wrong == []
+    for typed in ("-g @", "今天 -u @", "-g \u200b 今天", "-g # 今天"):
+        assert "-g 后面写群号，-u 后面写QQ号" in await group.says(typed, BOSS), typed
+    assert "没有记录过 private:20009" in await group.says("今天 -u @20009", BOSS)
 
 
 async def test_hostile_words_are_answered(group: Group) -> None:

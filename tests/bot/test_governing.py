@@ -144,7 +144,7 @@ async def test_a_persona_is_chosen_from_those_there_are(room: Room) -> None:
     prompt = await room.nianlun.recaller.prompt(GROUP)
     assert "一只猫" in repr(prompt.messages)
     assert "现在用的人设：猫" in await room.told("人设")
-    for name in ("狗", "../平常", "/etc/passwd", "平常", "a" * 300, "\u202e"):
+    for name in ("狗", "../平常", "/etc/passwd", "平常", "a" * 300, "\u202ex"):
         assert "没有" in await room.refused(f"人设 {name}"), name
     assert "预算" in await room.refused("人设 长")
     assert (await room.row()).persona == "猫"
@@ -193,10 +193,11 @@ async def test_a_private_chat_is_linked_only_after_a_warning(room: Room) -> None
     assert "请先问过" in warned
     assert "没有和别的" in await room.told("连通", BOSS)
     wrong = "000000" if code_in(warned) != "000000" else "000001"
-    assert "确认码不对" in await room.refused(f"连通 人20001 {wrong}", BOSS)
+    told = await room.told(f"连通 人20001 {wrong}", BOSS)
+    assert told.endswith("，没有连通。要重新来，请发送：/记忆 连通 人20001")
     assert "连通了" in await room.told(f"连通 人20001 {code_in(warned)}", BOSS)
     await room.told("断开 20001", BOSS)
-    assert "确认码不对" in await room.refused(f"连通 人20001 {code_in(warned)}", BOSS)
+    assert "确认码不对" in await room.told(f"连通 人20001 {code_in(warned)}", BOSS)
 
 
 async def test_only_what_is_there_can_be_linked(room: Room) -> None:
@@ -215,9 +216,10 @@ async def test_clearing_is_shown_first_and_asks_for_a_code(room: Room) -> None:
     assert "消息 1 条，活动 1 条" in shown
     assert await room.texts() == ["群里的第一句"]
     wrong = "000000" if code_in(shown) != "000000" else "000001"
-    told = await room.refused(f"清空 {wrong}")
-    assert "什么都没有清掉。要重新来，请发送：/记忆 清空" in told
-    assert "什么都没有清掉" in await room.refused(f"清空 {code_in(shown)}", DEER)
+    told = await room.told(f"清空 {wrong}")
+    assert told.startswith("确认码不对")
+    assert told.endswith("，什么都没有清掉。要重新来，请发送：/记忆 清空")
+    assert "什么都没有清掉" in await room.told(f"清空 {code_in(shown)}", DEER)
     done = await room.told(f"清空 {code_in(shown)}")
     assert "清空了这个群的记忆：消息 1 条，活动 1 条" in done
     assert await room.texts() == []

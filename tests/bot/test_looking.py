@@ -225,10 +225,20 @@ def test_what_was_found_cites_messages_as_people_write_their_numbers() -> None:
     mark = "爬山。（关键消息：[1,3]）"
     day = Recalled("day", "2026-11-27", f"- 2026-11-27：{mark}", mark, None, NOON, 1, 9)
     typed = Recalled("message", "#4", f"- #4 小鹿：{mark}", mark, DEER, NOON, 1, 9)
-    assert found_view(RecallResult((day, typed))).splitlines() == [
+    assert found_view(RecallResult((day, typed)), "爬山").splitlines() == [
         "2026-11-27：爬山。（#1 #3）",
         f"#4 小鹿：{mark}",
     ]
+
+
+async def test_what_shares_no_more_than_a_character_is_not_passed_off_as_found(room: Room) -> None:
+    await room.say("记在账上")
+    await room.say("猫又胖了", minutes=1)
+    near = "没有正好写到的，相近的有这些："
+    assert (await room.told("搜索 不该记")).splitlines()[0] == near
+    assert (await room.told("搜索 橘猫")).splitlines()[0] == near
+    assert await numbers(room, "搜索 猫") == ["#2"]
+    assert await numbers(room, "搜索 账上") == ["#1"]
 
 
 async def numbers(room: Room, typed: str) -> list[str]:
@@ -293,6 +303,25 @@ async def test_versions_are_listed_shown_and_compared(room: Room) -> None:
     assert "要比哪两版" in await room.refused("对比 昨天 1")
     assert "还没有写成记忆" in await room.refused("对比 2026-01-05")
     assert "这个日期、活动或词条" in await room.refused("版本 胡说")
+
+
+async def test_what_was_brought_back_and_what_is_gone_are_told(room: Room) -> None:
+    await room.say("早")
+    await write_day(room, "我去爬山。", "改过的。", "又改的。", "再改的。", "我去爬山。")
+    await NoteVersion.filter(chat_id=room.chat_id, version__in=[2, 3]).delete()
+    back = "第 5 版 · 20003 还原自第 1 版 · 2026-11-27 12:00"
+    assert (await room.told("版本 昨天")).splitlines() == [
+        f"{back} · 4 字",
+        "第 4 版 · 离线写手 · 2026-11-27 12:00 · 3 字",
+        "第 2–3 版 · 已删",
+        "第 1 版 · 离线写手 · 2026-11-27 12:00 · 4 字",
+    ]
+    assert await room.told("版本 昨天 5") == f"我去爬山。\n{back}"
+    assert await room.told("昨天") == f"我去爬山。\n{back}"
+    assert "第 2 版已经删掉" in await room.refused("版本 昨天 2")
+    assert "第 3 版已经删掉" in await room.refused("对比 昨天 3 4")
+    with pytest.raises(NianlunError, match="第 2 版已经删掉"):
+        await editing.restore(room.chat_id, "day", "2026-11-26", 2, CHE, NOON)
 
 
 async def test_activities_and_facts_have_versions_too(room: Room) -> None:
@@ -410,7 +439,7 @@ async def test_a_chat_of_a_number_too_long_for_any_is_not_there(room: Room) -> N
         assert len(str(raised.value)) < 120
 
 
-@pytest.mark.parametrize("typed", ["\u2028", "\x85 \x1f", "一万年前", "２０２６-０２-３０"])
+@pytest.mark.parametrize("typed", ["\u2028一", "\x85 \x1f一", "一万年前", "２０２６-０２-３０"])
 async def test_what_is_no_date_is_not_understood(room: Room, typed: str) -> None:
     await room.say("早")
     with pytest.raises(NotUnderstood):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -112,7 +113,9 @@ async def test_rollup_then_recall(talk: BotProcess) -> None:
     assert (activity["from_seq"], activity["to_seq"], activity["writer"]) == (1, 3, "offline")
     shown = await talk.cli_ok("recall", CHAT, "爬山是哪天")
     assert "爬山" in shown
-    assert "token" in shown
+    assert shown.startswith("—— 设定和记忆 ——\n")
+    last = shown.splitlines()[-1]
+    assert re.fullmatch(r"约 \d+ / \d+ token（人设 \d+，.*聊天 \d+.*此刻 \d+）", last), last
 
 
 async def test_the_search_index_is_built_anew_beside_the_bot(talk: BotProcess) -> None:

@@ -49,3 +49,7 @@ async def test_without_a_key_it_says_so_once_and_goes_on_writing(fresh: BotProce
     async with OneBotClient(fresh.port):
         writers = await until(lambda: fresh.query("SELECT writer FROM nianlun_activity"))
         assert set(writers) == {("offline",)}
+    # What the program says of itself is no part of what the character remembers.
+    assert fresh.query("SELECT skipped FROM nianlun_message WHERE user_id = 'me'") == [("command",)]
+    (noted,) = fresh.query("SELECT group_concat(text) FROM nianlun_activity")[0]
+    assert "还不会说话" not in noted

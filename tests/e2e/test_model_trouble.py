@@ -32,6 +32,7 @@ from tests.support.model_server import (
 from tests.support.onebot_client import OneBotClient
 from tests.support.onebot_platform import mention, text
 
+_OWN = "SELECT skipped, count(*) FROM nianlun_message WHERE user_id = 'me' GROUP BY skipped"
 BROKEN: Reply = (500, {}, '{"error": {"message": "secret upstream detail"}}')
 
 
@@ -90,6 +91,7 @@ async def test_an_endpoint_that_is_down_is_left_alone_and_said_to_be(
         await client.group_message("/记忆 状态", role="owner", group_id=8)
         answer = await client.wait_for_send(8)
         assert f"连续失败 {FAILURES} 次" in answer.text
+        await until(lambda: bot.query(_OWN) == [("command", 9)])
     doctor = await bot.cli("doctor")
     assert doctor.returncode == 1
     assert f"连续失败 {FAILURES} 次" in doctor.stdout

@@ -197,3 +197,5 @@ async def test_no_query_more_for_each_message(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(recording.sql, "note_name", counted)
     await record(said("二", 4, message_id="2"), said("三", 5, message_id="3"))
     assert asked == 0
+    await record(said("四", 6, by="20002", name="阿川", message_id="4"))
+    assert asked == 1

@@ -10,7 +10,7 @@ import pytest
 from plugins.nonebot_plugin_nianlun import nianlun
 from plugins.nonebot_plugin_nianlun.commands.answering import Answering
 from plugins.nonebot_plugin_nianlun.commands.desk import Desk
-from plugins.nonebot_plugin_nianlun.commands.gate import ALIAS
+from plugins.nonebot_plugin_nianlun.commands.gate import ALIAS, VERBS
 from plugins.nonebot_plugin_nianlun.commands.matcher import all_commands
 from plugins.nonebot_plugin_nianlun.commands.permissions import RIGHT_NAMES, Right
 
@@ -37,6 +37,11 @@ def test_the_table_names_every_command_with_its_usage_and_right(
     assert len(rows) == len(dict(rows))
     assert {usage.replace("\\", "").replace("&#124;", "|"): who for usage, who in rows} == usages
     assert f"/{ALIAS}" in (ROOT / name).read_text("utf-8")
+
+
+def test_every_verb_is_known_before_there_is_a_tree() -> None:
+    tree = Answering(Desk(nianlun), all_commands(nianlun), {"/"}).tree
+    assert set(tree.commands) == VERBS
 
 
 def test_every_command_is_explained_in_one_line_and_shows_how_it_is_used() -> None:

@@ -11,7 +11,7 @@ import pytest
 from plugins.nonebot_plugin_nianlun.commands.command import Asked, Command, rest_of_line
 from plugins.nonebot_plugin_nianlun.commands.gate import SEPARATORS
 from plugins.nonebot_plugin_nianlun.commands.tree import Tree, command_head
-from plugins.nonebot_plugin_nianlun.commands.typed import take_apart, typed_text
+from plugins.nonebot_plugin_nianlun.commands.typed import says_something, take_apart, typed_text
 
 
 async def serve(asked: Asked) -> str:
@@ -76,6 +76,18 @@ def tree() -> Tree:
         ("忘 123456 -a", "忘", {"a": True, "码": "123456"}),
         ("忘 １２３４５６", "忘", None),
         ("忘 --shortcut x 今天", "忘", None),
+        ("help", "帮助", {}),
+        ("-h", "帮助", {}),
+        ("HELP 搜索", "帮助", {"指令": "搜索"}),
+        ("搜索 help", "搜索", {"词": "help"}),
+        ("\u200b", "帮助", {}),
+        ("今天 \u200b", "今天", {}),
+        ("搜索 \u3164", "搜索", None),
+        ('搜索 ""', "搜索", None),
+        ('搜索 爬山 "\u200b"', "搜索", None),
+        ("改 2026 \u200b\u2060", "改", None),
+        ("预览 \u200b", "预览", {}),
+        ("预览 \u200b 好", "预览", {"话": "\u200b 好"}),
         ("2026-01-05", "日期", {"日期": ("2026-01-05",)}),
         ("去年 7月21日", "日期", {"日期": ("去年", "7月21日")}),
         ("-- x", "日期", {"日期": ("--", "x")}),
@@ -87,6 +99,21 @@ def test_what_is_typed_is_read(
     request = tree.read(f"/记忆 {typed}")
     assert (request.command.verb, request.arguments) == (verb, arguments)
     assert request.about == ()
+
+
+@pytest.mark.parametrize(
+    ("whole", "verb"),
+    [
+        ("/记忆今天", "今天"),
+        ("/NianLun今天", "今天"),
+        ("／nianlun HELP", "帮助"),
+        ("/nianlun", "帮助"),
+        ("／记忆", "帮助"),
+    ],
+)
+def test_a_head_is_read_however_it_is_written(tree: Tree, whole: str, verb: str) -> None:
+    request = tree.read(whole)
+    assert (request.command.verb, request.arguments) == (verb, {})
 
 
 @pytest.mark.parametrize(
@@ -113,8 +140,8 @@ def test_another_chat_is_named_anywhere(
 def test_free_text_loses_nothing(text: str, spaces: str) -> None:
     body = text.strip(SEPARATORS)
     words = body.split()
-    typed = take_apart(f"/记忆{spaces}说{spaces}{text}{spaces}", {"说": 0})
-    if not body:
+    typed = take_apart(f"{spaces}说{spaces}{text}{spaces}", {"说": 0})
+    if not says_something(body):
         assert (typed.words, typed.rest) == (("说",), "")
     elif not {"-g", "-u"} & set(words):
         assert (typed.words, typed.rest, typed.about) == (("说",), body, ())

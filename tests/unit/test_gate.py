@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import cast
 
 from hypothesis import given
@@ -12,6 +13,7 @@ import pytest
 from plugins.nonebot_plugin_nianlun.commands import gate
 from plugins.nonebot_plugin_nianlun.commands.gate import (
     SEPARATORS,
+    VERBS,
     WORD,
     CommandWords,
     command_body,
@@ -34,7 +36,16 @@ TEXT, AT, REPLY = MessageSegment.text, MessageSegment.at, MessageSegment.reply
         ("/nianlun", {"/"}, True),
         ("/nianlun 今天", {"/"}, True),
         ("/nianluns", {"/"}, False),
-        ("/Nianlun", {"/"}, False),
+        ("/Nianlun", {"/"}, True),
+        ("／NIANLUN HELP", {"/"}, True),
+        ("/nianlun今天", {"/"}, True),
+        ("/nianlunhelp", {"/"}, False),
+        ("/记忆今天", {"/"}, True),
+        ("/记忆搜索 爬山", {"/"}, True),
+        ("/记忆今天天气真好", {"/"}, False),
+        ("/记忆2026", {"/"}, False),
+        ("/记忆力不好", {"/"}, False),
+        ("记忆今天", {"/"}, False),
         ("nianlun 今天", {"/"}, False),
         ("/记忆力真好", {"/"}, False),
         ("/记忆，今天", {"/"}, False),
@@ -55,9 +66,13 @@ def test_is_command(text: str, starts: set[str], expected: bool) -> None:
     assert is_command(text, starts) is expected
 
 
-@given(tail=st.text(), start=st.sampled_from(["/", "", "!!"]))
-def test_only_the_end_or_a_separator_ends_the_word(tail: str, start: str) -> None:
-    assert is_command(f"{start}{WORD}{tail}", {start}) is (not tail or tail[0] in SEPARATORS)
+@given(
+    tail=st.text() | st.builds(str.__add__, st.sampled_from(sorted(VERBS)), st.text()),
+    start=st.sampled_from(["/", "", "!!"]),
+)
+def test_only_the_end_a_separator_or_a_verb_ends_the_word(tail: str, start: str) -> None:
+    ends = not tail or tail[0] in SEPARATORS or re.split(f"[{SEPARATORS}]", tail)[0] in VERBS
+    assert is_command(f"{start}{WORD}{tail}", {start}) is ends
 
 
 @pytest.mark.parametrize(
@@ -128,6 +143,9 @@ def image() -> Segment:
         ([text("小忆 /记忆")], True),
         ([text("小忆好 /记忆")], False),
         ([text("/记忆力真好")], False),
+        ([text("/记忆今天")], True),
+        ([text("小忆 /记忆今天")], True),
+        ([text("／NianLun Help")], True),
         ([text("说说 /记忆 今天")], False),
         ([at(10001), text(" /记忆 今天")], True),
         ([at(20002), text(" /记忆 今天")], False),

@@ -25,7 +25,7 @@ from plugins.nonebot_plugin_nianlun.memory.calendar import Calendar
 from plugins.nonebot_plugin_nianlun.memory.keymarks import key_mark
 from plugins.nonebot_plugin_nianlun.memory.provenance import Held
 from plugins.nonebot_plugin_nianlun.memory.why import (
-    MOST_SENTENCES,
+    MOST_PASSAGES,
     Edit,
     FactWhy,
     Text,
@@ -80,10 +80,47 @@ def test_all_the_way_down() -> None:
         "写自 1 条活动：&1",
         "",
         "1. 小鹿说「去爬山吗」。",
-        "  &1 小鹿说「去爬山吗」。",
+        "  &1 同上",
         "    #1 2026-11-29 12:01 小鹿：「去爬山吗」",
         "",
         "1 句没有引用消息。",
+    ]
+
+
+def test_each_line_stands_once_under_all_that_cites_it() -> None:
+    text = (
+        "大家在聊天。小鹿说「一」，阿澈说「三」。（关键消息：[1,3]）又说「二」。（关键消息：[2,3]）"
+    )
+    note = activity(1, 1, 2, 3, text=f"{text}散了。")
+    window = [message(seq, words) for seq, words in ((1, "一"), (2, "二"), (3, "三"), (4, "四"))]
+    told = activity_why(
+        note, explain(Held({}, {1: note}, {m.seq: m for m in window}), note), window, SHOWING
+    )
+    assert told.splitlines()[1:] == [
+        "",
+        "1. 大家在聊天。小鹿说「一」，阿澈说「三」。",
+        "  #1 2026-11-29 12:01 小鹿：「一」",
+        "  #3 2026-11-29 12:03 小鹿：「三」",
+        "",
+        "2. 又说「二」。",
+        "  #2 2026-11-29 12:02 小鹿：「二」",
+        "  #3 见上面",
+        "",
+        "同一段里的其他话：",
+        "#4 2026-11-29 12:04 小鹿：「四」",
+    ]
+
+
+def test_what_several_sentences_say_is_found_whole_beneath() -> None:
+    text = f"小鹿说「一」。阿澈没说话。{key_mark([1])}"
+    note, noted = day(text, 1), activity(1, 1, text=text)
+    held = Held({("day", "2026-11-29"): note}, {1: noted}, {1: message(1, "一")})
+    assert memory_why(note, explain(held, note), SHOWING).splitlines()[3:] == [
+        "1. 小鹿说「一」。阿澈没说话。",
+        "  &1 同上",
+        "    #1 2026-11-29 12:01 小鹿：「一」",
+        "",
+        "每一句都列在这里了。",
     ]
 
 
@@ -112,7 +149,7 @@ def test_a_year_leads_through_month_and_day() -> None:
     ]
 
 
-def test_the_most_telling_come_first_and_the_rest_is_counted() -> None:
+def test_the_most_telling_are_shown_as_they_stand_and_the_rest_is_counted() -> None:
     sentences = [f"第{n}句。{key_mark([n])}" for n in range(1, 10)]
     sentences[7] = f"小鹿说「去爬山吗」。{key_mark([8])}"
     note = day("".join(sentences), *range(1, 10), sources=("1", "2"))
@@ -122,9 +159,9 @@ def test_the_most_telling_come_first_and_the_rest_is_counted() -> None:
         {n: message(n) for n in range(1, 9)},
     )
     why = explain(held, note)
-    assert [found.sentence.key_messages for found in why.told[:2]] == [(8,), (1,)]
-    assert (len(why.told), why.more, why.uncited) == (MOST_SENTENCES, 4, 0)
-    assert "另有 4 句有出处，没有列出" in memory_why(note, why, SHOWING)
+    assert [found.sentence.key_messages for found in why.told] == [(1,), (2,), (3,), (4,), (8,)]
+    assert (len(why.told), why.more, why.uncited) == (MOST_PASSAGES, 4, 0)
+    assert "另有 4 段有出处，没有列出" in memory_why(note, why, SHOWING)
 
 
 def test_what_is_gone_is_shown_as_such() -> None:
@@ -145,15 +182,35 @@ def test_who_edited_it_and_when() -> None:
     def at(hours: int) -> datetime:
         return AT + timedelta(hours=hours)
 
-    model, theirs = Text("模型写的", "model", at(0)), Text("人写的。", "20002", at(1))
-    more = Text("人写的。又添的", "20002", at(2))
+    model, theirs = Text("模型写的", "model", at(0), 1), Text("人写的。", "20002", at(1), 2)
+    more = Text("人写的。又添的", "20002", at(2), 3)
     assert edit_of(model, []) is None
     assert edit_of(theirs, [model]) == Edit("20002", at(1), continued=False)
     assert edit_of(more, [model, theirs]) == Edit("20002", at(1), continued=True)
-    again = Text("重新写的", "20002", at(3))
+    again = Text("重新写的", "20002", at(3), 4)
     assert edit_of(again, [model, theirs, more]) == Edit("20002", at(3), continued=False)
-    blank = Text("", "20002", at(1))
+    blank = Text("", "20002", at(1), 1)
     assert edit_of(theirs, [blank]) == Edit("20002", at(1), continued=False)
+
+
+def test_who_brought_an_earlier_version_back() -> None:
+    texts = [("模型写的", "model"), ("人写的。", "20002"), ("模型写的", "20003")]
+    versions = [Text(text, by, AT, number) for number, (text, by) in enumerate(texts, 1)]
+    back = Edit("20003", AT, continued=False, again=1)
+    assert edit_of(versions[2], versions[:2]) == back
+    more = Text("模型写的又添的", "20003", AT, 4)
+    assert edit_of(more, versions) == back._replace(continued=True)
+    assert edit_of(versions[2]._replace(writer="model"), versions[:2]) is None
+    note = replace(day(f"去爬山。{key_mark([1])}", 1), writer="20002")
+    held = Held({("day", "2026-11-29"): note}, {1: activity(1, 1)}, {1: message(1)})
+    edits: dict[tuple[NoteKind, str], Edit] = {
+        ("day", "2026-11-29"): Edit("20002", AT, continued=False, again=1)
+    }
+    told = memory_why(note, explain(held, note), replace(SHOWING, edits=edits)).splitlines()
+    assert told[:2] == [
+        "第 2 版 · 20002 还原自第 1 版 · 2026-11-29 12:00",
+        "这篇由 阿澈（20002）还原自第 1 版，于 2026-11-29 12:00",
+    ]
 
 
 def test_what_a_file_brought_over_the_command_line_names_nobody() -> None:

@@ -23,7 +23,9 @@ from nonebot.adapters.onebot.v11 import (
 )
 
 Purpose: TypeAlias = Literal["reply", "command", "opted_out"]
-"""`opted_out`: a reply to somebody whose words, and so perhaps this text, are not recorded."""
+"""`command`: what the program says, the answer to a command or a notice of its own, of which no
+memory is made. `opted_out`: a reply to somebody whose words, and so perhaps this text, are not
+recorded."""
 
 LONG_CHARACTERS = 300
 LONG_LINES = 8

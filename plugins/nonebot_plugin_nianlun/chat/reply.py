@@ -315,7 +315,8 @@ class Replier:
         if chat in said and now - said[chat] < interval:
             return
         said[chat] = now
-        await self._messenger.say(chat, bot, event, text)
+        # It is the program that speaks here, not the character: nothing to be remembered.
+        await self._messenger.say(chat, bot, event, text, "command")
 
 
 def _ids(turn: Turn) -> list[str]:

@@ -11,14 +11,13 @@ from ..errors import ChatError
 from ..store import about_one, chats, exclusions, leaving_out, messages
 from ..types import ChatKey
 from .about_me_views import ask_before_forgetting_all, forgotten_all_view, left_out_view, mine_view
-from .codes import Codes
+from .codes import Codes, wrong_code
 from .command import Answer, Asked, Command
 from .views import ask_before_forgetting, forgotten_view, opted_in_view, opted_out_view
 
 if TYPE_CHECKING:
     from ..lifecycle import Nianlun
 
-_WRONG_CODE = "确认码不对，或者已经过了 10 分钟，什么都没有清掉。要重新来，请发送：{again}"
 _A_WHILE = timedelta(minutes=30)
 _LONGEST = timedelta(days=1)
 
@@ -99,7 +98,7 @@ class AboutMe:
                 return ask_before_forgetting_all(len(places), f"{again} {code}")
             return ask_before_forgetting(f"{again} {code}")
         if not self._codes.take(chat, user_id, code, now, purpose):
-            return _WRONG_CODE.format(again=again)
+            return wrong_code("什么都没有清掉", again)
         if everywhere:
             places = await self._places(user_id)
             done = [await self._nianlun.forget(place, user_id, asked.at) for place in places]

@@ -27,7 +27,7 @@ from ..memory.vault import file_name
 from ..store import chats, leftovers, sent_files
 from ..store.export import lines
 from ..types import ChatKey
-from .codes import Codes
+from .codes import Codes, wrong_code
 from .command import Answer, Asked, Command, WrongUsage, rest_of_line
 from .sending import deliver
 
@@ -52,7 +52,6 @@ _NO_FILE = (
 _NOT_NAMED = "这里一天之内没有叫这个名字的文件。"
 _NOT_QUOTED = "引用的那条消息里没有文件，或者没有记下来。"
 _SEVERAL = "这个文件里有几个会话，请机器人的主人在命令行导入，那里可以一一指明"
-_WRONG_CODE = "确认码不对，或者已经过了 10 分钟，什么都没有导入。要重新来，请发送：{head} 导入"
 
 
 class _NoFile(NianlunError):
@@ -142,10 +141,11 @@ class Carrying:
                 return _NO_FILE.format(head=asked.head)
         place = (asked.here, asked.user_id)
         waiting = self._waiting.get(place)
+        wrong = wrong_code("什么都没有导入", f"{asked.head} 导入")
         if waiting is None or waiting.chat != asked.chat:
-            return _WRONG_CODE.format(head=asked.head)
+            return wrong
         if not self._codes.take(*place, named, self._nianlun.clock.now()):
-            return _WRONG_CODE.format(head=asked.head)
+            return wrong
         del self._waiting[place]
         try:
             options = _into(waiting.chat, asked.user_id)

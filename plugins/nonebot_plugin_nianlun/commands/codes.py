@@ -10,6 +10,11 @@ from ..types import ChatKey
 VALID = timedelta(minutes=10)
 
 
+def wrong_code(nothing: str, again: str) -> str:
+    """What a code that does not serve is answered; `nothing`: what was not done."""
+    return f"确认码不对，或者已经过了 10 分钟，{nothing}。要重新来，请发送：{again}"
+
+
 class Codes:
     """Codes, each for one person, one chat and one purpose; a new one replaces the last."""
 

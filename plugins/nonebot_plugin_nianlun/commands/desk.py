@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from nonebot import logger
 
 from ..clock import Clock
+from ..errors import ChatError
 from ..store import chats
 from ..types import ChatKey, ChatKind
 
@@ -53,9 +54,12 @@ class Desk:
     async def meant(self, kind: ChatKind, typed: str, here: ChatKey) -> ChatKey:
         """The chat that somebody means by `123` or `10001/group:123`.
 
-        A number is first one of the bot account that is asked. Raises ChatError when no such
-        chat was recorded, or several were.
+        A number is first one of the bot account that is asked; it may be an @ of somebody. Raises
+        ChatError when no such chat was recorded, or several were.
         """
+        typed = typed.lstrip("@＠")
+        if not any(map(str.isalnum, typed)):
+            raise ChatError("-g 后面写群号，-u 后面写QQ号")
         if ":" in typed:
             return await chats.resolve(typed)
         near = ChatKey(here.self_id, kind, typed)

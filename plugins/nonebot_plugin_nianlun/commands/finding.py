@@ -27,7 +27,7 @@ from .finding_views import (
     people_view,
     said_view,
 )
-from .subjects import read_category
+from .subjects import read_category, read_person
 from .views import echo
 
 if TYPE_CHECKING:
@@ -108,7 +108,8 @@ class Finding:
         page = asked.arguments.get("页", 1)
         if not 1 <= page <= 100_000:
             raise WrongUsage("页数从 1 开始。")
-        user_id = await person(chat_id, asked.arguments["名字"], self._nianlun.character)
+        named = read_person(asked.arguments["名字"])
+        user_id = await person(chat_id, named, self._nianlun.character)
         skip = (page - 1) * PAGE_LINES
         lines = await said.lines_of(self._nianlun.path, chat_id, user_id, skip, PAGE_LINES + 1)
         if not lines:
@@ -116,7 +117,7 @@ class Finding:
         name = (await self._names(chat_id, {user_id})).get(user_id, user_id)
         text = said_view(lines[:PAGE_LINES], self._nianlun.calendar)
         if len(lines) > PAGE_LINES:
-            typed = one_line(asked.arguments["名字"])
+            typed = one_line(named)
             typed = f'"{typed}"' if " " in typed else typed
             text += f"\n再往前：{asked.head} 说过 {typed} {page + 1}"
         return Answer(text, f"{name}说过的话，第 {page} 页")
@@ -134,7 +135,7 @@ class Finding:
             asker=asked.user_id,
             around=0,
         )
-        return Answer(found_view(found), "找到这些" if found.items else "")
+        return Answer(found_view(found, asked.arguments["词"]), "找到这些" if found.items else "")
 
     async def _narrowed(
         self, asked: Asked, chat_id: int
@@ -148,7 +149,7 @@ class Finding:
             if within is None and (time := read_time(word, calendar, now)) is not None:
                 within = (time.earliest, time.end)
             elif speaker is None:
-                speaker = await person(chat_id, word, self._nianlun.character)
+                speaker = await person(chat_id, read_person(word), self._nianlun.character)
             else:
                 raise WrongUsage("没看懂要找哪段时间。")
         return speaker, within
@@ -172,6 +173,8 @@ class Finding:
         if not typed:
             return Answer(categories_view(await facts.listed(chat_id)))
         category, colon, name = (part.strip() for part in typed.partition(":"))
+        if not any(map(str.isalnum, category)) or (colon and not name):
+            raise WrongUsage("写一个分类，或者 分类:名。")
         category = read_category(category)
         rows = await facts.listed(chat_id, category=category)
         if colon:

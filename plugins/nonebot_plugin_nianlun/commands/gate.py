@@ -19,20 +19,39 @@ if TYPE_CHECKING:
 
 WORD = "记忆"
 ALIAS = "nianlun"
+VERBS = frozenset({
+    "帮助", "状态", "今天", "昨天", "前天", "日期", "去年今天", "预览", "用量", "版本", "对比",
+    "谁", "说过", "搜索", "原文", "词条", "年轮", "为什么", "改", "还原", "重写", "删", "记住",
+    "忘掉", "整理", "核对", "暂停", "继续", "静音", "开口", "人设", "限额", "公开", "不公开",
+    "连通", "断开", "清空", "导出", "导入", "我的记忆", "别记我", "可以记我", "别记这段", "忘记我",
+})  # fmt: skip
+"""Every verb of the tree, known before there is one: what is a command is decided first."""
 SEPARATORS = " \t\r\n\u3000\u00a0"
 """What may stand between the parts of a command; phones type the full-width space."""
+_FIRST_WORD = re.compile(rf"[^{SEPARATORS}]+")
 
 
 def is_command(text: str, starts: Collection[str]) -> bool:
-    """Whether `text` begins with a command start and the word, and the word ends there."""
+    """Whether `text` begins with a command start and the word, and the word ends there or a verb
+    follows at once: 记忆今天 is one, 记忆力 is none."""
+    return behind_head(text, starts) is not None
+
+
+def behind_head(text: str, starts: Collection[str]) -> str | None:
+    """What stands behind `/记忆` in a command; None where `text` is none."""
     text = text.lstrip(SEPARATORS)
     if text.startswith("／") and "/" in starts:
         text = f"/{text[1:]}"  # as Chinese input methods type it
     for start in starts:
-        for head in (start + WORD, start + ALIAS):
-            if text.startswith(head) and (len(text) == len(head) or text[len(head)] in SEPARATORS):
-                return True
-    return False
+        for word in (WORD, ALIAS):
+            end = len(start) + len(word)
+            if not text.startswith(start) or text[len(start) : end].lower() != word:
+                continue
+            body = text[end:]
+            glued = _FIRST_WORD.match(body)
+            if glued is None or glued[0] in VERBS:
+                return body
+    return None
 
 
 def has_command(message: Message, self_id: str, starts: Collection[str]) -> bool:
@@ -86,7 +105,7 @@ class CommandWords:
         return False
 
     def _is_command(self, text: str) -> bool:
-        if WORD not in text and ALIAS not in text:
+        if WORD not in text and ALIAS not in text.lower():
             return False
         text = text.lstrip(SEPARATORS)
         if self._nickname is not None and (name := self._nickname.match(text)):

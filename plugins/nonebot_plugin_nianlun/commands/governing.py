@@ -15,7 +15,7 @@ from ..store import chat_settings, chats, links, pauses
 from ..store.clearing import contents
 from ..types import ChatKey, ChatKind
 from . import governing_views as views
-from .codes import Codes
+from .codes import Codes, wrong_code
 from .command import Answer, Asked, Command, WrongUsage, rest_of_line
 from .views import echo
 
@@ -180,7 +180,8 @@ class Governing:
                 again += views.about(asked.chat, asked.here)
                 return Answer(views.ask_before_linking(asked.chat, other, again), privately=True)
             if not self._codes.take(asked.chat, asked.user_id, code, now, purpose):
-                raise ChatError("确认码不对，或者已经过了 10 分钟，没有连通")
+                again = f"{asked.head} 连通 {_typed(other)}{views.about(asked.chat, asked.here)}"
+                return Answer(wrong_code("没有连通", again), privately=True)
         changed = await links.link(chat_id, other_id, asked.user_id, now)
         return Answer(views.linked(changed, asked.head, _typed(other)), privately=True)
 
@@ -215,10 +216,8 @@ class Governing:
             again = f"{asked.head} 清空 {code}{views.about(asked.chat, asked.here)}"
             return views.ask_before_clearing(await contents(chat_id), again)
         if not self._codes.take(asked.chat, asked.user_id, code, now, "清空"):
-            raise ChatError(
-                "确认码不对，或者已经过了 10 分钟，什么都没有清掉。"
-                f"要重新来，请发送：{asked.head} 清空"
-            )
+            about = views.about(asked.chat, asked.here)
+            return wrong_code("什么都没有清掉", f"{asked.head} 清空{about}")
         gone = await self._nianlun.clearings.clear(asked.chat, asked.at)
         return views.cleared(gone, asked.chat.kind)
 

@@ -13,12 +13,13 @@ from nonebot_plugin_alconna import Args, MultiVar
 from ..errors import ChatError
 from ..memory.anniversaries import same_dates
 from ..memory.calendar import titled
+from ..memory.edits import brought_back
 from ..memory.periods import PERIOD_HINT, PERIOD_SHAPE, read_date, read_time
 from ..memory.render import display_names, one_line
-from ..store import facts, memories, usage
+from ..store import chats, facts, memories, usage
 from ..store.database import trouble_of
 from ..store.speakers import current_names
-from ..types import Activity, Memory, MemoryKind
+from ..types import Activity, Memory, MemoryKind, is_edited
 from .command import Answer, Asked, Command, NotUnderstood, WrongUsage, rest_of_line
 from .correcting_views import owner_words
 from .drawing import usage_picture
@@ -126,7 +127,7 @@ class Looking:
         """A finished day shows its memory, today and a day without one (also) its activities."""
         key = day.isoformat()
         memory = await self._nianlun.memory(asked.chat, "day", key)
-        parts = [memory_view(memory, self._calendar)] if memory else []
+        parts = [await self._memory_view(asked, memory)] if memory else []
         if memory is None or day == self._today():
             activities = await self._nianlun.activities(asked.chat, key)
             if activities:
@@ -147,7 +148,15 @@ class Looking:
         memory = await self._nianlun.memory(asked.chat, kind, key)
         if memory is None:
             return Answer(f"{key} 还没有写成记忆。可以先看其中的某一天。")
-        return Answer(memory_view(memory, self._calendar), key)
+        return Answer(await self._memory_view(asked, memory), key)
+
+    async def _memory_view(self, asked: Asked, memory: Memory) -> str:
+        again = None
+        if is_edited(memory.writer) and (chat_id := await chats.find(asked.chat)) is not None:
+            earlier = await memories.versions(chat_id, memory.kind, memory.period)
+            before = ((old.version, old.text) for old in earlier)
+            again = brought_back(memory.text, memory.writer, before)
+        return memory_view(memory, self._calendar, again)
 
     def _date(self, typed: str) -> tuple[MemoryKind, str] | None:
         return read_date(typed, self._calendar, self._nianlun.clock.now())
@@ -223,9 +232,10 @@ class Looking:
         else:
             now = await memories.target(chat_id, subject.kind, subject.ref)
         earlier = await memories.versions(chat_id, subject.kind, subject.ref)
-        versions = [Version(old.version, old.text, old.writer, old.written_at) for old in earlier]
-        if now is not None:
-            versions.append(Version(now.version, now.text, now.writer, now.written_at))
+        versions: list[Version] = []
+        for one in (*earlier, *([] if now is None else [now])):
+            again = brought_back(one.text, one.writer, ((v.number, v.text) for v in versions))
+            versions.append(Version(one.version, one.text, one.writer, one.written_at, again))
         if not versions:
             what = f"没有{subject}" if subject.kind == "activity" else f"{subject} 还没有写成记忆"
             raise ChatError(what)
@@ -271,4 +281,7 @@ def _of(versions: Sequence[Version], number: int) -> Version:
     for version in versions:
         if version.number == number:
             return version
-    raise WrongUsage(f"没有第 {str(number)[:12]} 版，现在到第 {versions[-1].number} 版。")
+    last = versions[-1].number
+    if 0 < number < last:
+        raise WrongUsage(f"第 {number} 版已经删掉了，现在到第 {last} 版。")
+    raise WrongUsage(f"没有第 {str(number)[:12]} 版，现在到第 {last} 版。")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..memory.calendar import Calendar, titled
 from ..memory.keymarks import show_key_marks
+from ..memory.layers import ROLES, cost_line
 from ..memory.prompt import ReplyPrompt
 from ..memory.render import one_line
 from ..memory.units import count_units
@@ -33,17 +34,6 @@ _PURPOSES = {
 }
 _GONE = {False: " · 已清空", True: " · 拿掉了"}
 """What a version without a text is called; by whether it is a fact's."""
-_ROLES = {"system": "设定和记忆", "user": "别人说的", "assistant": "自己说的"}
-_LAYERS = {
-    "base": "人设",
-    "years": "年",
-    "months": "月",
-    "days": "日",
-    "activities": "活动",
-    "history": "聊天",
-    "recalled": "想起的旧事",
-    "tail": "此刻",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +46,8 @@ class Version:
     writer: str | None
     """None of a fact."""
     written_at: datetime
+    again: int | None = None
+    """The earlier version that a person brought back with it."""
 
 
 def earlier_years_view(days: Iterable[Memory]) -> str:
@@ -64,14 +56,8 @@ def earlier_years_view(days: Iterable[Memory]) -> str:
 
 def prompt_view(prompt: ReplyPrompt, budget: int) -> str:
     """The whole prompt turn by turn, and what each layer of it costs."""
-    parts = "，".join(
-        f"{_LAYERS.get(name, name)} {tokens}" for name, tokens in prompt.tokens.items() if tokens
-    )
-    turns = [
-        f"—— {_ROLES.get(turn['role'], turn['role'])} ——\n{turn['content']}"
-        for turn in prompt.messages
-    ]
-    return "\n\n".join([f"约 {prompt.total} / {budget} token（{parts}）", *turns])
+    turns = [f"—— {ROLES[turn['role']]} ——\n{turn['content']}" for turn in prompt.messages]
+    return "\n\n".join([cost_line(prompt.tokens, budget), *turns])
 
 
 def usage_view(counts: Sequence[UsageCount], today: date) -> str:
@@ -102,12 +88,17 @@ def last_change(versions: Sequence[Version]) -> str:
 
 
 def versions_view(versions: Sequence[Version], calendar: Calendar) -> str:
-    """A line for each, newest first."""
-    return "\n".join(
-        _frame(one, calendar)
-        + (f" · {count_units(one.text)} 字" if one.text else _GONE[one.writer is None])
-        for one in reversed(versions)
-    )
+    """A line for each, newest first, and for those that are not kept any more."""
+    lines: list[str] = []
+    before = 0
+    for one in versions:
+        if missing := one.number - before - 1:
+            first = f"{before + 1}" if missing == 1 else f"{before + 1}–{one.number - 1}"
+            lines.append(f"第 {first} 版 · 已删")
+        size = f" · {count_units(one.text)} 字" if one.text else _GONE[one.writer is None]
+        lines.append(_frame(one, calendar) + size)
+        before = one.number
+    return "\n".join(reversed(lines))
 
 
 def version_view(one: Version, calendar: Calendar) -> str:
@@ -120,7 +111,7 @@ def version_view(one: Version, calendar: Calendar) -> str:
 def _frame(one: Version, calendar: Calendar) -> str:
     if one.writer is None:
         return f"第 {one.number} 版 · {moment(one.written_at, calendar)}"
-    return version_line(one.number, one.writer, one.written_at, calendar)
+    return version_line(one.number, one.writer, one.written_at, calendar, one.again)
 
 
 def comparison(old: Version, new: Version) -> str:

@@ -12,15 +12,17 @@ from ..memory.render import display_names, one_line, text_of
 from ..memory.why import Edit, FactWhy, Why
 from ..types import COMMAND_LINE, Activity, Memory, Message, NoteKind
 from .correcting_views import owner_words
-from .views import WRITERS, moment, version_line
+from .views import WRITERS, moment, version_line, writer_words
 
-_BRANCH_LINES = 10
-"""Of what one sentence was made of, so many lines at most."""
+_BRANCH_LINES = 12
+"""Of what one passage was made of, so many lines at most."""
 _LINES = 20
 """Of an activity's messages, so many at most."""
 _SOURCES = 12
 _JOURNAL = 5
 _LONGEST = 120
+_LONGEST_PASSAGE = 300
+"""A whole activity, as the longest that one citation stands for in most notes."""
 _BELOW = {"day": "条活动", "month": "天", "year": "个月"}
 
 
@@ -36,25 +38,22 @@ class Showing:
 
 
 def memory_why(memory: Memory, why: Why, showing: Showing) -> str:
-    """A day, month or year: what it was made of, its most telling sentences down to messages."""
+    """A day, month or year: what it was made of, its most telling passages down to messages."""
     shown = [f"&{ref}" if memory.kind == "day" else ref for ref in memory.sources[:_SOURCES]]
     more = " 等" if len(memory.sources) > _SOURCES else ""
     lines = [
-        version_line(memory.version, memory.writer, memory.written_at, showing.calendar),
+        _frame(memory, memory.kind, memory.period, showing),
         *_edited(showing, memory.kind, memory.period),
         f"写自 {len(memory.sources)} {_BELOW[memory.kind]}：{'、'.join(shown)}{more}",
     ]
-    for number, found in enumerate(why.told, 1):
-        lines += ["", f"{number}. {_sentence(found)}", *_branches(found, showing)]
-    return "\n".join([*lines, "", _rest(why)])
+    return "\n".join([*lines, *_told(why, showing), "", _rest(why)])
 
 
 def activity_why(activity: Activity, why: Why, window: Sequence[Message], showing: Showing) -> str:
-    """An activity: its sentences with what they cite, and the other messages of its window."""
-    frame = version_line(activity.version, activity.writer, activity.written_at, showing.calendar)
-    lines = [f"{activity.date} · {frame}", *_edited(showing, "activity", str(activity.number))]
-    for number, found in enumerate(why.told, 1):
-        lines += ["", f"{number}. {_sentence(found)}", *_branches(found, showing)]
+    """An activity: its passages with what they cite, and the other messages of its window."""
+    ref = str(activity.number)
+    frame = _frame(activity, "activity", ref, showing)
+    lines = [f"{activity.date} · {frame}", *_edited(showing, "activity", ref), *_told(why, showing)]
     told = {seq for found in why.told for seq in found.reached}
     others = [message for message in window if message.seq not in told]
     if others:
@@ -91,10 +90,21 @@ def fact_why(fact: FactWhy, showing: Showing) -> str:
 def _rest(why: Why) -> str:
     parts = []
     if why.more:
-        parts.append(f"另有 {why.more} 句有出处，没有列出")
+        parts.append(f"另有 {why.more} 段有出处，没有列出")
     if why.uncited:
         parts.append(f"{why.uncited} 句没有引用消息")
     return f"{'；'.join(parts) or '每一句都列在这里了'}。"
+
+
+def _frame(note: Memory | Activity, kind: NoteKind, ref: str, showing: Showing) -> str:
+    edit = showing.edits.get((kind, ref))
+    again = None if edit is None else _again(edit)
+    return version_line(note.version, note.writer, note.written_at, showing.calendar, again)
+
+
+def _again(edit: Edit) -> int | None:
+    """The version that the note still is, word for word."""
+    return None if edit.continued else edit.again
 
 
 def _edited(showing: Showing, kind: NoteKind, ref: str) -> list[str]:
@@ -103,49 +113,67 @@ def _edited(showing: Showing, kind: NoteKind, ref: str) -> list[str]:
         return []
     since = "，后来又接着写了新的事" if edit.continued else ""
     at = moment(edit.at, showing.calendar)
+    done = "改写" if edit.again is None else f"还原自第 {edit.again} 版，"
     if edit.by == COMMAND_LINE:
         return [f"这篇是{WRITERS[COMMAND_LINE]}，写于 {at}{since}"]
     who = one_line(showing.names.get(edit.by, edit.by))
-    return [f"这篇由 {who}（{edit.by}）改写于 {at}{since}"]
+    return [f"这篇由 {who}（{edit.by}）{done}于 {at}{since}"]
 
 
-def _branches(found: Trace, showing: Showing) -> list[str]:
-    lines = [line for part in _beneath(found, 1) for line in _node(part, showing)]
-    if not lines:
+def _told(why: Why, showing: Showing) -> list[str]:
+    """The passages one after the other, each line that was said shown once."""
+    shown: set[int] = set()
+    lines: list[str] = []
+    for number, found in enumerate(why.told, 1):
+        passage = _short(_words(found), _LONGEST_PASSAGE)
+        lines += ["", f"{number}. {passage}", *_branches(found, showing, shown)]
+    return lines
+
+
+def _branches(found: Trace, showing: Showing, shown: set[int]) -> list[str]:
+    """`shown`: the lines that stand above already; those shown here are added."""
+    nodes = list(_beneath(found, 1))
+    if not nodes:
         return ["  它引用的消息不在了。"]
-    if len(lines) <= _BRANCH_LINES:
-        return lines
-    return [*lines[: _BRANCH_LINES - 1], f"  ……还有 {len(lines) - _BRANCH_LINES + 1} 行没有列出。"]
+    if len(nodes) <= _BRANCH_LINES:
+        return [_node(*node, showing, shown) for node in nodes]
+    left = len(nodes) - _BRANCH_LINES + 1
+    lines = [_node(*node, showing, shown) for node in nodes[:-left]]
+    return [*lines, f"  ……还有 {left} 行没有列出。"]
 
 
-def _beneath(found: Trace, depth: int) -> Iterator[tuple[int, Trace | Message]]:
+def _beneath(found: Trace, depth: int) -> Iterator[tuple[int, Trace | Message, Trace]]:
+    """All that is beneath, each with its depth and what is right above it."""
     for below in found.below:
-        yield depth, below
+        yield depth, below, found
         yield from _beneath(below, depth + 1)
     for message in found.messages:
-        yield depth, message
+        yield depth, message, found
 
 
-def _node(part: tuple[int, Trace | Message], showing: Showing) -> Iterator[str]:
-    depth, node = part
+def _node(
+    depth: int, node: Trace | Message, above: Trace, showing: Showing, shown: set[int]
+) -> str:
     indent = "  " * depth
     if isinstance(node, Message):
-        yield f"{indent}{_line(node, showing)}"
-        return
+        if node.seq in shown:
+            return f"{indent}#{node.seq} 见上面"
+        shown.add(node.seq)
+        return f"{indent}{_line(node, showing)}"
     ref = f"&{node.ref}" if node.kind == "activity" else node.ref
     edit = showing.edits.get((node.kind, node.ref))
-    yield f"{indent}{ref}{_by(edit, showing)} {_sentence(node)}"
+    same = _words(node) == _words(above)
+    return f"{indent}{ref}{_by(edit, showing)} {'同上' if same else _short(_words(node))}"
 
 
 def _by(edit: Edit | None, showing: Showing) -> str:
     if edit is None:
         return ""
-    name = one_line(showing.names.get(edit.by, edit.by))
-    return f"（{WRITERS.get(edit.by, f'{name} 改写')}）"
+    return f"（{writer_words(edit.by, _again(edit), showing.names)}）"
 
 
-def _sentence(found: Trace) -> str:
-    return _short(strip_key_marks(found.sentence.text).strip().rstrip("；，"))
+def _words(found: Trace) -> str:
+    return strip_key_marks(found.sentence.text).strip().rstrip("；，")
 
 
 def _line(message: Message, showing: Showing) -> str:
@@ -158,6 +186,6 @@ def _line(message: Message, showing: Showing) -> str:
     return f"{head} {who}：「{_short(text_of(message))}」"
 
 
-def _short(text: str) -> str:
+def _short(text: str, most: int = _LONGEST) -> str:
     text = one_line(text)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -32,7 +32,7 @@ from .correcting_views import (
     remembered_view,
     several_owners_view,
 )
-from .subjects import read_fact
+from .subjects import read_fact, read_person
 from .views import echo
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ class Remembering:
         return meant
 
     async def _person(self, chat_id: int, whom: str) -> str:
-        return await person(chat_id, whom, self._nianlun.character)
+        return await person(chat_id, read_person(whom), self._nianlun.character)
 
     async def _names(self, chat_id: int, owners: Sequence[str]) -> dict[str, str]:
         return display_names(await current_names(chat_id, [one for one in owners if one]))

@@ -10,6 +10,8 @@ import unicodedata
 from ..memory.calendar import Calendar
 from ..memory.periods import read_date
 from ..types import NoteKind
+from .command import WrongUsage
+from .typed import says_something
 
 _ACTIVITY = re.compile(r"&([0-9]{1,15})")
 _MESSAGE = re.compile(r"#([0-9]{1,15})")
@@ -68,6 +70,13 @@ def read_subject(text: str, calendar: Calendar, now: datetime) -> Subject | None
     if (period := read_date(text.strip(), calendar, now)) is not None:
         return Subject(*period)
     return None
+
+
+def read_person(text: str) -> str:
+    """Whom somebody names, as typed. Raises WrongUsage for an @ of nobody."""
+    if not says_something(text.lstrip("@＠")):
+        raise WrongUsage("要写是谁：名字、QQ号，或者 @ 那个人。")
+    return text
 
 
 def read_category(text: str) -> str:

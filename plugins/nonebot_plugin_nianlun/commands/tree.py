@@ -12,11 +12,13 @@ from nonebot_plugin_alconna import Alconna, Namespace, UniMessage, namespace
 
 from ..types import ChatKind
 from .command import Command, Rest
-from .gate import WORD
+from .gate import WORD, behind_head
 from .permissions import RIGHT_NAMES, Right
-from .typed import Typed, take_apart
+from .typed import Typed, says_something, take_apart
 
 HELP = "帮助"
+_HELP_TOO = ("help", "-h", "--help", "?", "？")
+"""How else people ask for it."""
 PERIOD = "日期"
 """The verb that is not typed: `/记忆 2026-01-05`."""
 _PHONE_LINE = 24
@@ -41,6 +43,7 @@ class Tree:
         """`starts` are NoneBot's command starts."""
         self.commands = {command.verb: command for command in commands}
         self.head = command_head(starts)
+        self._starts = frozenset(starts)
         # Others' commands must find as much room as they would without ours.
         config.command_max_count += len(self.commands)
         with namespace(_namespace()):
@@ -56,13 +59,12 @@ class Tree:
 
     def read(self, text: str) -> Request:
         """The one thing that a command of this text asks for."""
-        typed = take_apart(text, self._words_before_rest)
+        typed = take_apart(behind_head(text, self._starts) or "", self._words_before_rest)
         if not typed.words:
             return Request(self.commands[HELP], {}, typed.about)
-        if typed.verb in self.commands:
-            return Request(
-                self.commands[typed.verb], self._arguments(typed.verb, typed), typed.about
-            )
+        verb = HELP if typed.verb.lower() in _HELP_TOO else typed.verb
+        if verb in self.commands:
+            return Request(self.commands[verb], self._arguments(verb, typed), typed.about)
         # Whether it is a date is for the command to say.
         return Request(self.commands[PERIOD], {PERIOD: typed.words}, typed.about)
 
@@ -70,7 +72,7 @@ class Tree:
         command = self.commands[verb]
         if len(typed.words) > 1 and not (command.arguments or command.options):
             return None  # Alconna fails on quotation marks where it expects no argument
-        message = UniMessage.text(" ".join(typed.words))
+        message = UniMessage.text(" ".join((verb, *typed.words[1:])))
         if typed.rest:
             message += Rest(typed.rest)
         parsed = self.parsers[verb].parse(message)
@@ -80,6 +82,8 @@ class Tree:
             name: value.text if isinstance(value, Rest) else value
             for name, value in parsed.all_matched_args.items()
         }
+        if not all(map(_is_given, found.values())):
+            return None
         return {**dict.fromkeys(parsed.options, True), **found}
 
     def help_text(self, open_to: Collection[Right]) -> str:
@@ -134,6 +138,12 @@ class Tree:
 def command_head(starts: Collection[str]) -> str:
     """How a command begins: `/记忆`."""
     return ("/" if "/" in starts else max(starts, key=len, default="")) + WORD
+
+
+def _is_given(value: object) -> bool:
+    """Whether an argument is more than a pair of quotation marks around nothing."""
+    words = value if isinstance(value, tuple) else (value,)
+    return all(says_something(word) for word in words if isinstance(word, str))
 
 
 def _words_before_rest(command: Command) -> int | None:

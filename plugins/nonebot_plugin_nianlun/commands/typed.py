@@ -8,7 +8,7 @@ import re
 
 from nonebot.adapters.onebot.v11 import Message, MessageSegment
 
-from ..capture.cleaning import clean_text
+from ..capture.cleaning import clean_name, clean_text
 from ..capture.readable import readable
 from ..types import ChatKind
 from .gate import SEPARATORS, command_body
@@ -38,6 +38,11 @@ def typed_text(message: Message, self_id: str) -> str:
     return "".join(map(_text_of, command_body(message, self_id)))
 
 
+def says_something(text: str) -> bool:
+    """Whether anything of it can be seen."""
+    return clean_name(text) != ""
+
+
 def _text_of(segment: MessageSegment) -> str:
     if segment.type == "text":
         return clean_text(str(segment.data.get("text", "")))
@@ -47,12 +52,13 @@ def _text_of(segment: MessageSegment) -> str:
 
 
 def take_apart(text: str, words_before_rest: Mapping[str, int]) -> Typed:
-    """Take a command apart. `words_before_rest`: the verbs that end in free text, and how many
-    words stand between them and it.
+    """Take apart what stands behind `/记忆`. `words_before_rest`: the verbs that end in free text,
+    and how many words stand between them and it.
 
-    `-g` and `-u` may stand anywhere, but of a free text only behind its end.
+    `-g` and `-u` may stand anywhere, but of a free text only behind its end. What cannot be seen
+    is no word, and no free text.
     """
-    words = list(_WORD.finditer(text))[1:]
+    words = list(_WORD.finditer(text))
     about: list[tuple[ChatKind, str]] = []
     while len(words) > 1 and words[-2][0] in _ABOUT:
         about.insert(0, (_ABOUT[words[-2][0]], words[-1][0]))
@@ -67,7 +73,8 @@ def take_apart(text: str, words_before_rest: Mapping[str, int]) -> Typed:
         elif word[0] in _ABOUT and word is not words[-1]:
             named = _ABOUT[word[0]]
         elif kept and len(kept) - 1 == words_before_rest.get(kept[0]):
-            return Typed(tuple(kept), text[word.start() : end], tuple(about))
-        else:
+            rest = text[word.start() : end]
+            return Typed(tuple(kept), rest if says_something(rest) else "", tuple(about))
+        elif says_something(word[0]):
             kept.append(word[0])
     return Typed(tuple(kept), "", tuple(about))

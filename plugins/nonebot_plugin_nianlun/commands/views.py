@@ -13,6 +13,7 @@ from ..memory.render import one_line
 from ..types import COMMAND_LINE, Activity, ChatKind, ChatStatus, Forgotten, Memory, TidyReport
 
 WRITERS = {"model": "模型", "offline": "离线写手", COMMAND_LINE: "命令行导入的改写"}
+_NAMELESS: Mapping[str, str] = {}
 
 
 def echo(typed: str, most: int = 20) -> str:
@@ -22,16 +23,32 @@ def echo(typed: str, most: int = 20) -> str:
     return seen.strip()[:most] or "（看不见的字）"
 
 
-def memory_view(memory: Memory, calendar: Calendar) -> str:
-    """A day, month or year, with who wrote it and when."""
-    frame = version_line(memory.version, memory.writer, memory.written_at, calendar)
+def memory_view(memory: Memory, calendar: Calendar, again: int | None = None) -> str:
+    """A day, month or year, with who wrote it and when; `again`: the version it brought back."""
+    frame = version_line(memory.version, memory.writer, memory.written_at, calendar, again)
     return f"{show_key_marks(memory.text)}\n{frame}"
 
 
-def version_line(version: int, writer: str, written_at: datetime, calendar: Calendar) -> str:
-    """`第 2 版 · 模型 · 2026-11-30 01:30`."""
-    who = WRITERS.get(writer, f"{one_line(writer)} 改写")
+def version_line(
+    version: int,
+    writer: str,
+    written_at: datetime,
+    calendar: Calendar,
+    again: int | None = None,
+) -> str:
+    """`第 2 版 · 模型 · 2026-11-30 01:30`; `again`: the earlier version that it brought back."""
+    who = writer_words(writer, again)
     return f"第 {version} 版 · {who} · {moment(written_at, calendar)}"
+
+
+def writer_words(
+    writer: str, again: int | None = None, names: Mapping[str, str] = _NAMELESS
+) -> str:
+    """Who wrote a text; a person by the name in `names`, or by number."""
+    if writer in WRITERS:
+        return WRITERS[writer]
+    done = "改写" if again is None else f"还原自第 {again} 版"
+    return f"{one_line(names.get(writer, writer))} {done}"
 
 
 def activities_view(activities: Sequence[Activity], calendar: Calendar) -> str:

@@ -7,7 +7,7 @@ added is only what the source says now and did not say then.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 import re
 from typing import TypeVar
@@ -64,6 +64,18 @@ def edit_of(task: RollupTask) -> str:
 def keeps_edit(task: RollupTask, text: str) -> bool:
     """Whether a new text of the target holds all that a person wrote, as they wrote it."""
     return edit_of(task) in text
+
+
+def brought_back(text: str, writer: str, earlier: Iterable[tuple[int, str]]) -> int | None:
+    """The first version that a text of a person's repeats word for word; None where it is new.
+
+    `earlier`: the versions before it with their texts, oldest first. How the text came to stand
+    there again is not on record, and does not matter: an edit that is no change is refused, so
+    whoever did it went back.
+    """
+    if not text or not is_edited(writer):
+        return None
+    return next((version for version, old in earlier if old == text), None)
 
 
 def news(source: _Source, held: Collection[str], target: str) -> _Source | None:

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..types import Activity, Memory, Message
 from .calendar import Calendar, titled
 from .render import one_line
 from .tokens import estimate_tokens
+
+ROLES = {"system": "设定和记忆", "user": "别人说的", "assistant": "自己说的"}
+"""What the turns of a prompt are called, by their role."""
+_CALLED = {
+    "base": "人设",
+    "years": "年",
+    "months": "月",
+    "days": "日",
+    "activities": "活动",
+    "history": "聊天",
+    "recalled": "想起的旧事",
+    "tail": "此刻",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +96,12 @@ def newest(found: Sequence[Section], budget: int) -> list[Section]:
 def as_text(found: Sequence[Section]) -> str:
     """All sections under their headings."""
     return "\n\n".join(f"【{s.title}】\n" + "\n".join(s.items) for s in found)
+
+
+def cost_line(tokens: Mapping[str, int], budget: int) -> str:
+    """What a prompt costs, all in all and layer by layer, as text for people."""
+    parts = "，".join(f"{_CALLED[name]} {count}" for name, count in tokens.items() if count)
+    return f"约 {sum(tokens.values())} / {budget} token（{parts}）"
 
 
 def _memories(memories: Sequence[Memory]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ holds is what somebody said: nothing in it ends a sentence, and no mark in it ci
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 import re
 from typing import Literal, TypeAlias
 
@@ -59,7 +59,7 @@ class Trace:
     sentence: Sentence
     below: tuple[Trace, ...]
     """What one layer down shares a cited message with it, in each group of sentences the one
-    that is nearest in wording; none of an activity."""
+    that is nearest in wording, or all where they are its very words; none of an activity."""
     messages: tuple[Message, ...]
     """Of an activity: the cited messages, which lie in its window."""
 
@@ -138,6 +138,16 @@ def sentences(text: str, key_messages: Sequence[int] = ()) -> list[Sentence]:
     return cut.finish(key_messages)
 
 
+def passages(text: str, key_messages: Sequence[int] = ()) -> list[Sentence]:
+    """The same with sentences in a row that cite the same messages in one piece."""
+    joined: list[Sentence] = []
+    for part in sentences(text, key_messages):
+        if part.key_messages and joined and joined[-1].key_messages == part.key_messages:
+            part = replace(part, text=joined.pop().text + part.text)
+        joined.append(part)
+    return joined
+
+
 def trace(held: Held, note: Memory | Activity, sentence: Sentence) -> Trace:
     """Follow a sentence of `note` down to messages."""
     wanted = frozenset(sentence.key_messages)
@@ -178,7 +188,10 @@ def _sharing(note: Memory | Activity, sentence: Sentence) -> Iterator[Sentence]:
         if shared:
             groups.setdefault(shared, []).append(part.text)
     for shared, texts in groups.items():
-        yield Sentence(max(texts, key=lambda text: kinship(text, sentence.text)), shared)
+        whole = "".join(texts)
+        if whole.strip() != sentence.text.strip():
+            whole = max(texts, key=lambda text: kinship(text, sentence.text))
+        yield Sentence(whole, shared)
 
 
 def _covers(activity: Activity, seq: int) -> bool:

@@ -1,4 +1,4 @@
-"""Why a note says what it says: its most telling sentences, each with what it was made of."""
+"""Why a note says what it says: its most telling passages, each with what it was made of."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from datetime import datetime
 from typing import NamedTuple
 
 from ..types import Activity, Memory, Message, is_edited
+from .edits import brought_back
 from .evidence import quoted_spans
-from .provenance import Held, Trace, sentences, trace
+from .provenance import Held, Trace, passages, trace
 
-MOST_SENTENCES = 5
+MOST_PASSAGES = 5
 
 
 class Text(NamedTuple):
@@ -20,6 +21,7 @@ class Text(NamedTuple):
     text: str
     writer: str
     written_at: datetime
+    version: int
 
 
 class Edit(NamedTuple):
@@ -30,6 +32,8 @@ class Edit(NamedTuple):
     at: datetime
     continued: bool
     """Something was added to it since."""
+    again: int | None = None
+    """The earlier version that they brought back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +41,9 @@ class Why:
     """What a note rests on."""
 
     told: tuple[Trace, ...]
-    """At most `MOST_SENTENCES`, the most telling first."""
+    """The most telling passages, at most `MOST_PASSAGES`, as they follow each other."""
     more: int
-    """Sentences that cite something beyond these."""
+    """Passages that cite something beyond these."""
     uncited: int
     """Sentences that cite no message."""
 
@@ -63,10 +67,11 @@ class FactWhy:
 
 def explain(held: Held, note: Memory | Activity) -> Why:
     """Follow the sentences of a note down to messages. `held`: at least what it was made of."""
-    parts = sentences(note.text, note.key_messages)
+    parts = passages(note.text, note.key_messages)
     traces = [trace(held, note, part) for part in parts if part.key_messages]
-    told = sorted(traces, key=_telling, reverse=True)[:MOST_SENTENCES]
-    return Why(tuple(told), len(traces) - len(told), len(parts) - len(traces))
+    ranked = sorted(range(len(traces)), key=lambda place: _telling(traces[place]), reverse=True)
+    told = tuple(traces[place] for place in sorted(ranked[:MOST_PASSAGES]))
+    return Why(told, len(traces) - len(told), len(parts) - len(traces))
 
 
 def _telling(found: Trace) -> tuple[bool, bool, int]:
@@ -88,4 +93,6 @@ def edit_of(now: Text, earlier: Sequence[Text]) -> Edit | None:
         if old.writer != now.writer or not old.text or old.text.strip() not in first.text:
             break
         first = old
-    return Edit(now.writer, first.written_at, first.text.strip() != now.text.strip())
+    before = [(old.version, old.text) for old in earlier if old.version < first.version]
+    again = brought_back(first.text, first.writer, before)
+    return Edit(now.writer, first.written_at, first.text.strip() != now.text.strip(), again)

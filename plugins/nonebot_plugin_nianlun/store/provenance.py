@@ -128,8 +128,9 @@ async def edits(chat_id: int, held: Held) -> dict[tuple[NoteKind, str], Edit]:
         if not is_edited(note.writer):
             continue
         earlier = await memories.versions(chat_id, kind, ref)
-        texts = [Text(old.text, old.writer, old.written_at) for old in earlier]
-        edit = edit_of(Text(note.text, note.writer, note.written_at), texts)
+        texts = [Text(old.text, old.writer, old.written_at, old.version) for old in earlier]
+        now = Text(note.text, note.writer, note.written_at, note.version)
+        edit = edit_of(now, texts)
         if edit is not None:
             found[kind, ref] = edit
     return found
