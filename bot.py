@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 import socket
 import sys
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import nonebot
 from nonebot.adapters.onebot.v11 import Adapter
@@ -27,6 +28,10 @@ def fail(reason: object) -> int:
 
 def initialise(**settings: str) -> None:
     """Start NoneBot with what the environment says, but for `settings`."""
+    try:
+        ZoneInfo("Asia/Shanghai")
+    except ZoneInfoNotFoundError:
+        sys.exit(fail("这里没有时区数据，请装上：uv pip install tzdata，或系统的 tzdata 包"))
     try:
         nonebot.init(**settings)
     except ValidationError as error:

@@ -140,6 +140,7 @@ OWED_EVERY_SECONDS = 30
 async def _start() -> None:
     await nianlun.open()
     nianlun.recorder.start()
+    await nianlun.presence.start()
     nianlun.start_ticking(OWED_EVERY_SECONDS)
     # On time to the second; what it misses, the ticking does.
     at = nianlun.calendar.local(nianlun.jobs.next_rollup())
@@ -165,6 +166,7 @@ async def _start() -> None:
 async def _connected(bot: OneBot) -> None:
     nianlun.presence.connected(bot)
     nianlun.jobs.soon()
+    await nianlun.presence.tell()
 
 
 @driver.on_bot_disconnect

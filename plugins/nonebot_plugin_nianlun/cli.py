@@ -20,7 +20,7 @@ from .cli_carrying import add_backup, add_export, add_restore, restore
 from .config import Config
 from .demo.tour import FOLDER, Tour
 from .doctor import unopened
-from .errors import ConfigError, NianlunError, NotAChat, StoreError
+from .errors import ConfigError, NianlunError, NotAChat
 from .imports import follow_up, formats, places
 from .imports.progress import Progress, ProgressLine
 from .imports.report import describe
@@ -30,6 +30,7 @@ from .lifecycle import Nianlun
 from .memory.layers import ROLES, cost_line
 from .memory.render import one_line
 from .store import chats, reindexing
+from .store.database import trouble_of
 from .types import ChatKey
 
 Command = Callable[[Nianlun, argparse.Namespace], Awaitable[int]]
@@ -66,6 +67,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 1
+    except Exception as error:
+        trouble = trouble_of(error)
+        if trouble is None:
+            raise
+        sys.stderr.write(f"{one_line(str(trouble))}\n")
+        return 1
 
 
 def _drop_output() -> None:
@@ -80,11 +87,13 @@ async def _run(nianlun: Nianlun, arguments: argparse.Namespace) -> int:
         return await restore(nianlun, arguments)
     try:
         await nianlun.open()
-    except StoreError as error:
-        if arguments.command is not doctor_report.doctor or not arguments.json:
+    except Exception as error:
+        trouble = trouble_of(error)
+        if trouble is None:
             raise
-        # Whoever reads it by a program is told of this like of everything else.
-        return doctor_report.report(nianlun, unopened(nianlun, error), [], as_json=True)
+        if arguments.command is not doctor_report.doctor:
+            raise trouble from error
+        return doctor_report.report(nianlun, unopened(nianlun, trouble), [], as_json=arguments.json)
     try:
         return await arguments.command(nianlun, arguments)
     finally:

@@ -9,6 +9,7 @@ import sys
 
 from .errors import NianlunError
 from .exports import write_json_lines, write_vault, write_zip
+from .file_sizes import file_size
 from .lifecycle import Nianlun
 from .memory.vault_pages import as_line
 from .store import backup, chats
@@ -75,7 +76,7 @@ def _look_at(output: Path, database: Path) -> None:
 async def back_up(nianlun: Nianlun, arguments: argparse.Namespace) -> int:
     target = arguments.output or backup.default_place(nianlun.path)
     size = await backup.back_up_to(nianlun.path, target)
-    _say(f"备份好了：{target}，{size / (1 << 20):.1f} MB")
+    _say(f"备份好了：{target}，{file_size(size)}")
     _say("以后有人撤回或要求忘记，这份备份不会跟着改，不用了请自己删掉。")
     return 0
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from datetime import UTC, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 import shutil
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,9 +12,12 @@ from nonebot import get_plugin_config
 
 from .config import Config
 from .errors import ModelError, StoreError
+from .file_sizes import file_size
 from .llm.captions import new_captioner, trouble_name
 from .llm.probe import probe
+from .processes import runs
 from .store import chats, diagnosis
+from .store.connections import Connection
 from .store.endpoints import Endpoints
 
 if TYPE_CHECKING:
@@ -28,6 +31,9 @@ _LITTLE_ROOM = 200 << 20
 _CONNECTED = timedelta(minutes=2)
 """A running bot writes down every half minute which accounts are there."""
 _SPENT = "ping"
+_BRING_BACK = (
+    "停掉机器人，移开这个文件留着，再用 bot.py restore 备份文件 恢复；自动备份在旁边的 backups 里"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +65,12 @@ async def examine(nianlun: Nianlun, *, ask_model: bool) -> tuple[list[Check], li
 
 
 def unopened(nianlun: Nianlun, error: StoreError) -> list[Check]:
-    """The checks of a database that cannot even be opened."""
-    told = f"{nianlun.path.resolve()}：{error}"
-    todo = "照这一句说的做；坏了就移开这个文件，再用 bot.py restore 备份文件 恢复"
+    """The checks of a database that cannot be opened or read."""
+    told = str(error).removeprefix("数据库").strip()
+    if str(nianlun.path) not in told:
+        told = f"{nianlun.path.resolve()} {told}"
     return [
-        Check("database", "wrong", told, todo),
+        Check("database", "wrong", told, f"照这一句说的做；文件坏了就{_BRING_BACK}"),
         _timezone(nianlun),
         _fonts(),
         _disk(nianlun.path, 0),
@@ -78,10 +85,9 @@ async def _chats(nianlun: Nianlun) -> list[dict[str, Any]]:
 
 
 def _database(path: Path, found: diagnosis.Diagnosis) -> Check:
-    told = f"{path.resolve()}，{_megabytes(found.size)}，可以读写"
+    told = f"{path.resolve()}，{file_size(found.size)}，可以读写"
     if found.damage is not None:
-        todo = "停掉机器人，复制一份留着，移开这个文件，再用 bot.py restore 备份文件 恢复"
-        return Check("database", "wrong", f"{told}，但里面坏了：{found.damage}", todo)
+        return Check("database", "wrong", f"{told}，但里面坏了：{found.damage}", _BRING_BACK)
     return Check("database", "ok", told if found.looked_through else f"{told}；太大，没有查完")
 
 
@@ -155,7 +161,7 @@ def _fonts() -> Check:
 def _disk(path: Path, size: int) -> Check:
     folder = path.parent if path.parent.exists() else Path.cwd()
     free = shutil.disk_usage(folder).free
-    told = f"还剩 {_megabytes(free)}"
+    told = f"还剩 {file_size(free)}"
     if free < _LITTLE_ROOM or free < 2 * size:
         todo = "腾出空间：升级、清理和备份都要再放得下一份数据库"
         return Check("disk", "wrong", told, todo)
@@ -163,21 +169,29 @@ def _disk(path: Path, size: int) -> Check:
 
 
 def _peers(nianlun: Nianlun, found: diagnosis.Diagnosis) -> Check:
+    todo = "机器人没有开着，或 OneBot 一端没有连上：让它用反向 WebSocket 连到 /onebot/v11/ws"
+    accounts = sorted({*found.peers, *found.connections})
+    if not accounts:
+        return Check("peers", "look", "还没有 OneBot 连上过", todo)
     now = nianlun.clock.now().astimezone(UTC)
     local = nianlun.calendar.local
-    told = "，".join(
-        f"{self_id} 连着"
-        if now - at < _CONNECTED
-        else f"{self_id} 最近一次在线 {local(at):%m-%d %H:%M}"
-        for self_id, at in found.peers.items()
-    )
-    todo = "机器人没有开着，或 OneBot 一端没有连上：让它用反向 WebSocket 连到 /onebot/v11/ws"
-    if not found.peers:
-        told = "还没有 OneBot 连上过（刚连上的，半分钟后才看得到）"
-        return Check("peers", "look", told, todo)
-    absent = all(now - at >= _CONNECTED for at in found.peers.values())
-    return Check("peers", "look" if absent else "ok", told, todo if absent else "")
+    told: list[str] = []
+    absent = True
+    for self_id in accounts:
+        connection = found.connections.get(self_id)
+        connected = _is_connected(connection, now)
+        if connection is None or connected is False:
+            last = found.peers.get(self_id) or found.connections[self_id].heard
+            told.append(f"{self_id} 最近一次在线 {local(last):%m-%d %H:%M}")
+            continue
+        absent = False
+        until = f"{local(connection.heard):%H:%M:%S} "
+        told.append(f"{self_id} 连着" if connected else f"{self_id} {until}时连着")
+    return Check("peers", "look" if absent else "ok", "，".join(told), todo if absent else "")
 
 
-def _megabytes(size: int) -> str:
-    return f"{size / (1 << 20):.1f} MB"
+def _is_connected(connection: Connection | None, now: datetime) -> bool | None:
+    """None: as far as is known; whether the process that said so still runs cannot be told."""
+    if connection is None or now - connection.heard >= _CONNECTED:
+        return False
+    return runs(connection.process)

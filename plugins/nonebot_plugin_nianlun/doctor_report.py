@@ -11,15 +11,17 @@ import sys
 from typing import Any
 
 from .commands.views import limit_line
-from .doctor import Check, examine
+from .doctor import Check, examine, unopened
 from .lifecycle import Nianlun
 from .memory.render import one_line
+from .store.database import trouble_of
 
 _NAMES = {
     "database": "数据库",
     "migrations": "升级",
     "index": "检索",
     "model": "模型",
+    "vision": "看图",
     "timezone": "时区",
     "fonts": "字体",
     "disk": "磁盘",
@@ -35,7 +37,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def doctor(nianlun: Nianlun, arguments: argparse.Namespace) -> int:
-    checks, chats = await examine(nianlun, ask_model=arguments.ask_model)
+    """A database that gives out midway is reported like one that cannot be opened."""
+    try:
+        checks, chats = await examine(nianlun, ask_model=arguments.ask_model)
+    except Exception as error:
+        trouble = trouble_of(error)
+        if trouble is None:
+            raise
+        checks, chats = unopened(nianlun, trouble), []
     return report(nianlun, checks, chats, as_json=arguments.json)
 
 
@@ -83,7 +92,7 @@ def _lines(nianlun: Nianlun, checks: list[Check], chats: list[dict[str, Any]]) -
         return "还没有" if value is None else f"{nianlun.calendar.local(value):%m-%d %H:%M}"
 
     yield f"下一次整理：{local(nianlun.jobs.next_rollup())}"
-    if not chats:
+    if not chats and not any(_is_wrong(check, "database") for check in checks):
         yield "还没有记录过任何会话。请确认 OneBot 一端已经连上机器人。"
     for chat in chats:
         yield from _chat(chat, local)
@@ -96,6 +105,7 @@ def _chat(chat: dict[str, Any], local: Callable[[datetime | None], str]) -> Iter
         gap = f"（最近 {local(begins)} 到 {local(ends)}）"
     yield (
         f"{chat['chat']}：{chat['messages']} 条消息，{chat['pending']} 条待记，"
+        f"{chat['skipped']} 条跳过，"
         f"{chat['activities']} 条活动，{chat['days']} 天 {chat['months']} 月"
         f" {chat['years']} 年；最近一次记 {local(chat['last_note_at'])}，"
         f"整理 {local(chat['last_rollup_at'])}，缺口 {chat['gaps']}{gap}，"

@@ -12,9 +12,6 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
-import os
-import platform
-import sys
 from uuid import uuid4
 
 from nonebot import logger
@@ -30,6 +27,7 @@ from .memory.rollups import RollupPolicy
 from .memory.skill import SkillSession
 from .memory.upkeep import Upkeep
 from .memory.windows import DAY_END_GRACE, WindowPolicy
+from .processes import runs, this_process
 from .store import chats, memories, messages, notes, traces, usage
 from .types import Activity, ChatKey, MemoryKind, Note, TidyReport
 
@@ -44,29 +42,14 @@ LONGEST_REWRITING = 300.0
 _WORK = "upkeep"
 _NOTHING = TidyReport()
 
-_PROCESS = f"{os.getpid()}/{platform.node()[:32]}"
-
 
 def _is_gone(holder: str) -> bool:
     """Whether a lease was left by a process of this machine that does not run any more.
 
     A holder of our own process number that is not us had it before: numbers are used again.
     """
-    _, _, process = holder.partition("@")
-    pid, _, node = process.partition("/")
-    if node != platform.node()[:32] or not pid.isdecimal():
-        return False
-    if process == _PROCESS:
-        return True
-    if sys.platform == "win32":
-        return False  # there, asking a process for a sign of life would end it
-    try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
-        return True
-    except OSError:
-        return False
-    return False
+    process = holder.partition("@")[2]
+    return process == this_process() or runs(process) is False
 
 
 class Jobs:
@@ -87,7 +70,7 @@ class Jobs:
         self._new_writer = new_writer
         self._recaller = recaller
         self._hears = hears
-        self._holder = f"{uuid4().hex[:12]}@{_PROCESS}"
+        self._holder = f"{uuid4().hex[:12]}@{this_process()}"
         self._locks: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._held_until: dict[int, datetime] = {}
         self._slots = asyncio.Semaphore(_AT_ONCE)

@@ -20,6 +20,7 @@ from tests.support.onebot_platform import text
 
 GROUP = 501
 CHAT = f"group:{GROUP}"
+CONNECTED = "SELECT key FROM nianlun_property WHERE key LIKE 'connected:%'"
 AWAY = 1800
 """Seconds that the bot was away in these tests, by the times of what was said."""
 
@@ -158,7 +159,9 @@ async def test_private_chats_own_lines_and_commands(new_bot: BotMaker, model: Mo
 async def test_without_a_history_there_is_a_gap_and_it_is_shown(new_bot: BotMaker) -> None:
     bot = await new_bot({"SUPERUSERS": '["10010"]'}).start()
     client = await OneBotClient(bot.port).connect()
+    assert await until(lambda: bot.query(CONNECTED))
     left = await before(bot, client)
+    assert bot.query(CONNECTED) == []
     say(client, left)
     await back(bot, client)
     ((begins, ends),) = gaps(bot)
@@ -170,9 +173,13 @@ async def test_without_a_history_there_is_a_gap_and_it_is_shown(new_bot: BotMake
     report = json.loads(await bot.cli_ok("doctor", "--json"))
     assert report["chats"][0]["gaps"] == 1
     assert len(report["chats"][0]["last_gap"]) == 2
-    assert "缺口 1（最近 " in await bot.cli_ok("doctor")
+    shown = await bot.cli_ok("doctor")
+    assert "缺口 1（最近 " in shown
+    assert f"✓ OneBot：{client.self_id} 连着" in shown
     await client.group_message("/记忆 状态", group_id=GROUP)
     assert "缺口 1 处，最近一处 20" in (await client.wait_for_send(GROUP)).text
+    bot.kill()
+    assert f"· OneBot：{client.self_id} 最近一次在线" in await bot.cli_ok("doctor")
     await client.close()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
+from importlib.util import find_spec
 import socket
 import sqlite3
 
@@ -60,6 +61,16 @@ def setting(name: str, value: str) -> Callable[[BotProcess], str]:
     return put
 
 
+def without_zones(bot: BotProcess) -> str:
+    bot.env["PYTHONTZPATH"] = str(bot.folder / "none")
+    return "tzdata"
+
+
+ONLY_SYSTEM_ZONES = pytest.mark.skipif(
+    find_spec("tzdata") is not None, reason="the package brings the zones"
+)
+
+
 def check_one_line(output: str, about: str) -> None:
     assert "Traceback" not in output
     assert '  File "' not in output
@@ -78,6 +89,7 @@ def check_one_line(output: str, about: str) -> None:
         pytest.param(garbage, id="not-a-database"),
         pytest.param(folder, id="database-is-a-folder"),
         pytest.param(unreachable, id="database-cannot-be-created"),
+        pytest.param(without_zones, id="no-time-zones", marks=ONLY_SYSTEM_ZONES),
     ],
 )
 async def test_one_clear_line(new_bot: BotMaker, spoil: Callable[[BotProcess], str]) -> None:
@@ -93,9 +105,54 @@ async def test_a_command_fails_with_the_same_line(
 ) -> None:
     bot = new_bot(fresh=True)
     about = spoil(bot)
-    done = await bot.cli("doctor")
+    done = await bot.cli("rollup")
     assert (done.returncode, done.stdout) == (1, "")
     check_one_line(done.stderr, about)
+
+
+def take_table(bot: BotProcess) -> str:
+    with closing(sqlite3.connect(bot.database)) as connection, connection:
+        connection.execute("DROP TABLE nianlun_exclusion")
+    return "没有表 nianlun_exclusion"
+
+
+def take_column(bot: BotProcess) -> str:
+    with closing(sqlite3.connect(bot.database)) as connection, connection:
+        connection.execute("ALTER TABLE nianlun_activity DROP COLUMN source_conv")
+    return "nianlun_activity 没有列 source_conv"
+
+
+def tear(bot: BotProcess) -> str:
+    with bot.database.open("rb+") as file:
+        file.truncate(bot.database.stat().st_size // 2 + 77)
+    return "malformed"
+
+
+@pytest.mark.parametrize("spoil", [take_table, take_column, tear])
+async def test_doctor_says_what_to_do_with_a_broken_database(
+    new_bot: BotMaker, spoil: Callable[[BotProcess], str]
+) -> None:
+    bot = new_bot()
+    about = spoil(bot)
+    done = await bot.cli("doctor")
+    assert (done.returncode, done.stderr) == (1, "")
+    check_one_line(done.stdout, about)
+    assert "⚠ 数据库：" in done.stdout
+    assert "restore" in done.stdout
+
+
+async def test_a_command_that_meets_a_broken_page(new_bot: BotMaker) -> None:
+    bot = new_bot()
+    with closing(sqlite3.connect(bot.database)) as connection:
+        table = "SELECT rootpage FROM sqlite_master WHERE name = 'nianlun_chat'"
+        (page,) = connection.execute(table).fetchone()
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+    with bot.database.open("rb+") as file:
+        file.seek((page - 1) * size)
+        file.write(b"\xff" * size)
+    done = await bot.cli("export", "group:1")
+    assert (done.returncode, done.stdout) == (1, "")
+    check_one_line(done.stderr, "malformed")
 
 
 async def test_a_database_from_the_future(new_bot: BotMaker) -> None:

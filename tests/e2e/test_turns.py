@@ -52,6 +52,8 @@ async def test_a_reply_is_followed_by_facts_and_diary(
         assert "今天 1 次，没写成 0 次" in (await client.wait_for_send(USER)).text
     notes = [r for r in model.requests if "add_activity" in asked(r)]
     assert all("以后用得着的事实" not in asked(request) for request in notes)
+    booked = bot.query("SELECT DISTINCT model FROM nianlun_usage")
+    assert booked == [("gpt-4o-mini",)]
 
 
 async def test_trouble_with_it_costs_no_reply_and_shows_in_the_status(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -15,7 +16,8 @@ from plugins.nonebot_plugin_nianlun.capture import catching_up as module
 from plugins.nonebot_plugin_nianlun.capture.catching_up import CatchingUp
 from plugins.nonebot_plugin_nianlun.capture.presence import Presence
 from plugins.nonebot_plugin_nianlun.capture.recorder import Recorder
-from plugins.nonebot_plugin_nianlun.store import gaps
+from plugins.nonebot_plugin_nianlun.processes import this_process
+from plugins.nonebot_plugin_nianlun.store import connections, diagnosis, gaps
 from plugins.nonebot_plugin_nianlun.store.models import Chat, Gap
 from plugins.nonebot_plugin_nianlun.store.models import Message as Row
 from plugins.nonebot_plugin_nianlun.types import ChatKey, Incoming
@@ -456,6 +458,37 @@ async def test_an_account_that_lost_qq_and_found_it_again_catches_up(
     after(clock, 630)
     presence.heard(BOT, beat())
     assert begun.since == [None, NOON]
+
+
+async def connected(path: Path) -> set[str]:
+    return set((await diagnosis.examine(path)).connections)
+
+
+async def test_others_are_told_who_is_connected_as_soon_as_it_changes(
+    presence: Presence, recorder: Recorder, database_file: Path
+) -> None:
+    await connections.tell(this_process(), {"10009": NOON})
+    await presence.start()
+    assert await connected(database_file) == set()
+    presence.connected(BOT)
+    await presence.tell()
+    assert await connected(database_file) == {SELF}
+    presence.heard(BOT, beat(online=False))
+    await presence.keep()
+    assert await connected(database_file) == set()
+    presence.heard(BOT, beat())
+    await presence.keep()
+    assert await connected(database_file) == {SELF}
+    recorder.trouble = "磁盘满了"
+    await presence.disconnected(BOT)
+    assert await connected(database_file) == set()
+    presence.connected(BOT)
+    await presence.tell()
+    await presence.stop()
+    assert await connected(database_file) == set()
+    presence.connected(BOT)
+    await presence.tell()
+    assert await connected(database_file) == set()
 
 
 async def test_what_is_not_on_disk_yet_is_not_vouched_for(

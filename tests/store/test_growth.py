@@ -20,8 +20,10 @@ from plugins.nonebot_plugin_nianlun.errors import NianlunError, StoreError
 from plugins.nonebot_plugin_nianlun.memory.calendar import Calendar
 from plugins.nonebot_plugin_nianlun.memory.moods import DayGrowth
 from plugins.nonebot_plugin_nianlun.store import chats, recording, usage
+from plugins.nonebot_plugin_nianlun.store import said as said_by
 from plugins.nonebot_plugin_nianlun.store.growth import growth, tokens_by_day
 from plugins.nonebot_plugin_nianlun.store.models import Activity, Memory
+from plugins.nonebot_plugin_nianlun.store.models import Message as Row
 from plugins.nonebot_plugin_nianlun.types import ChatKey, Incoming, Usage
 
 CALENDAR = Calendar(ZoneInfo("Asia/Shanghai"), time(4))
@@ -91,6 +93,23 @@ async def test_a_message_counts_for_its_logical_day(database_file: Path) -> None
         "2026-07-18": DayGrowth(2),
         "2026-07-19": DayGrowth(3),
     }
+
+
+async def test_what_is_no_part_of_the_talk_does_not_count(database_file: Path) -> None:
+    when = [f"2026-07-1{day} 1{hour}:00" for day in (7, 8) for hour in range(7)]
+    chat_id = await said(GROUP, *when)
+    rows = Row.filter(chat_id=chat_id, message_id__in=when[:5])
+    reasons = ["command", "withdrawn", "opted_out", "paused", "empty"]
+    for row, reason in zip(await rows.order_by("seq"), reasons, strict=True):
+        await Row.filter(id=row.id).update(skipped=reason)
+    await Row.filter(chat_id=chat_id, message_id=when[5]).update(withdrawn_at=NOW)
+    await Row.filter(chat_id=chat_id, message_id=when[6]).update(text="")
+    await Row.filter(chat_id=chat_id, message_id=when[7]).update(skipped="command")
+    await Row.filter(chat_id=chat_id, message_id=when[8]).update(skipped="declined")
+    await noted(chat_id, 1, "2026-07-17", "")
+    assert await grown(database_file, chat_id) == {"2026-07-18": DayGrowth(6)}
+    heard = await said_by.heard(database_file, chat_id)
+    assert [one.messages for one in heard] == [6]
 
 
 async def test_only_the_days_that_are_asked_for(database_file: Path) -> None:

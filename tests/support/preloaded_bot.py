@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-import platform
 import signal
 import sys
 from typing import Any, TextIO
@@ -68,10 +67,10 @@ def _child(answers: TextIO, order: dict[str, Any]) -> int:
 
 def _know_yourself() -> None:
     """A process notes its own number when the plugin is loaded, and here that was the parent."""
-    from plugins.nonebot_plugin_nianlun import jobs, nianlun
+    from plugins.nonebot_plugin_nianlun import nianlun
+    from plugins.nonebot_plugin_nianlun.processes import this_process
 
-    jobs._PROCESS = f"{os.getpid()}/{platform.node()[:32]}"
-    nianlun.jobs._holder = f"{uuid4().hex[:12]}@{jobs._PROCESS}"
+    nianlun.jobs._holder = f"{uuid4().hex[:12]}@{this_process()}"
 
 
 def _die_at_commit(number: int, moment: str) -> None:

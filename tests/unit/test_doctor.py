@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import argparse
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+import os
 from pathlib import Path
 import shutil
+import sqlite3
 from threading import Thread
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from plugins.nonebot_plugin_nianlun import doctor, nianlun
+from plugins.nonebot_plugin_nianlun import doctor, doctor_report, nianlun
 from plugins.nonebot_plugin_nianlun.doctor import Check
 from plugins.nonebot_plugin_nianlun.errors import ModelUnavailable
+from plugins.nonebot_plugin_nianlun.file_sizes import file_size
 from plugins.nonebot_plugin_nianlun.llm.captions import Captioner, trouble_name
 from plugins.nonebot_plugin_nianlun.llm.client import ModelClient
 from plugins.nonebot_plugin_nianlun.llm.probe import Probe, probe
-from plugins.nonebot_plugin_nianlun.store import diagnosis, gaps
+from plugins.nonebot_plugin_nianlun.processes import this_process
+from plugins.nonebot_plugin_nianlun.store import connections, diagnosis, gaps
+from plugins.nonebot_plugin_nianlun.store.connections import Connection
 from plugins.nonebot_plugin_nianlun.store.endpoints import Endpoints
 from plugins.nonebot_plugin_nianlun.store.models import Property
 from plugins.nonebot_plugin_nianlun.store.search_schema import STATE
@@ -55,29 +61,60 @@ async def test_a_fresh_database_is_well(product: Any) -> None:
     assert "reindex" in found["index"].todo
 
 
-async def test_who_is_connected_is_told(product: Any) -> None:
+GONE = f"2147483647/{this_process().partition('/')[2]}"
+"""No system gives out so high a number."""
+
+
+@pytest.mark.parametrize(
+    ("process", "ago", "state", "told"),
+    [
+        (this_process(), 0, "ok", "10001 连着"),
+        (this_process(), 3600, "look", "10001 最近一次在线"),
+        (GONE, 0, "look", "10001 最近一次在线"),
+        (f"{os.getpid()}/another-machine", 0, "ok", "时连着"),
+    ],
+    ids=["connected", "silent", "killed", "elsewhere"],
+)
+async def test_who_is_connected_is_told(
+    product: Any, process: str, ago: float, state: str, told: str
+) -> None:
     now = product.clock.now()
-    await gaps.set_alive({"10001": now, "10002": now - timedelta(days=2)})
-    told = (await checks(product))["peers"]
-    assert told.state == "ok"
-    assert "10001 连着" in told.told
-    assert "10002 最近一次在线" in told.told
-    await gaps.set_alive({"10001": now - timedelta(hours=1)})
+    await gaps.set_alive({"10001": now, "10002": now})
     assert (await checks(product))["peers"].state == "look"
+    await connections.tell(process, {"10001": now - timedelta(seconds=ago)})
+    found = (await checks(product))["peers"]
+    assert (found.state, bool(found.todo)) == (state, state == "look")
+    assert told in found.told
+    assert "10002 最近一次在线" in found.told
+
+
+async def test_a_process_speaks_for_itself_alone(product: Any) -> None:
+    now = product.clock.now()
+    await connections.tell("1/a_b", {"10001": now, "10002": now})
+    await connections.tell("1/axb", {"10002": now, "10003": now})
+    await connections.tell("1/a_b", {})
+    found = await diagnosis.examine(product.path)
+    assert found.connections == {
+        "10002": Connection("1/axb", now),
+        "10003": Connection("1/axb", now),
+    }
 
 
 async def test_what_is_wrong_with_looking_at_pictures_is_told_apart(
-    product: Any, monkeypatch: pytest.MonkeyPatch
+    product: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert "vision" not in await checks(product)
     eyes = Captioner("http://127.0.0.1:9/v1", "", "see", own=True, memory=Endpoints())
     monkeypatch.setattr(doctor, "new_captioner", lambda config: eyes)
     assert (await checks(product))["vision"].state == "ok"
     await Endpoints().set_trouble(trouble_name(eyes.endpoint), "连不上", product.clock.now())
-    told = (await checks(product))["vision"]
+    found = await checks(product)
+    told = found["vision"]
     assert (told.state, "连不上" in told.told) == ("wrong", True)
     assert "VISION" in told.todo
-    assert (await checks(product))["model"].state == "ok"
+    assert found["model"].state == "ok"
+    assert doctor_report.report(nianlun, [*found.values()], [], as_json=False) == 1
+    assert f"⚠ 看图：{told.told}\n  → {told.todo}\n" in capsys.readouterr().out
 
 
 async def test_a_damaged_file_is_told(product: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,7 +133,42 @@ async def test_a_damaged_file_is_told(product: Any, monkeypatch: pytest.MonkeyPa
 async def test_a_full_disk_is_told(product: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = shutil.disk_usage(product.path.parent)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1 << 20))
-    assert (await checks(product))["disk"].state == "wrong"
+    told = (await checks(product))["disk"]
+    assert (told.state, told.told, bool(told.todo)) == ("wrong", "还剩 1 MB", True)
+
+
+@pytest.mark.parametrize(
+    ("size", "shown"),
+    [
+        (0, "0 字节"),
+        (1023, "1023 字节"),
+        (1024, "1 kB"),
+        (39_117, "38.2 kB"),
+        (102_400, "100 kB"),
+        ((1 << 20) - 1, "1 MB"),
+        (64 << 20, "64 MB"),
+        (76_571_000_000, "71.3 GB"),
+        (1 << 60, "1.04858e+06 TB"),
+    ],
+)
+def test_a_size_is_told_in_the_unit_that_reads_well(size: int, shown: str) -> None:
+    assert file_size(size) == shown
+
+
+async def test_a_database_that_gives_out_midway_is_one_of_the_checks(
+    product: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def examine(*_: object, **__: object) -> None:
+        raise sqlite3.DatabaseError("database disk image is malformed")
+
+    monkeypatch.setattr(doctor_report, "examine", examine)
+    asked = argparse.Namespace(ask_model=False, json=False)
+    assert await doctor_report.doctor(nianlun, asked) == 1
+    shown = capsys.readouterr().out
+    assert "⚠ 数据库" in shown
+    assert "malformed" in shown
+    assert "restore" in shown
+    assert "没有记录过" not in shown
 
 
 class Endpoint:
@@ -144,6 +216,10 @@ async def test_what_an_endpoint_answers(status: int, body: str, answer: Probe) -
 async def test_an_answer_that_is_nested_too_deep() -> None:
     with Endpoint(200, "[" * 100_000) as url:
         assert "看不懂" in (await probe(url, "sk-test")).wrong
+
+
+async def test_a_key_that_can_be_none() -> None:
+    assert "密钥" in (await probe("http://127.0.0.1:9/v1", "密钥")).wrong
 
 
 async def test_an_endpoint_that_is_not_there() -> None:

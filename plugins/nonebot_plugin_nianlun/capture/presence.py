@@ -11,7 +11,8 @@ from nonebot.adapters.onebot.v11 import Bot, Event
 
 from ..clock import Clock
 from ..errors import StoreError
-from ..store import gaps
+from ..processes import this_process
+from ..store import connections, gaps
 from .catching_up import CatchingUp
 from .recorder import Recorder
 
@@ -44,7 +45,14 @@ class Presence:
         """Accounts that are away, and until when they were there."""
         self._writing = asyncio.Lock()
         self._written: dict[str, datetime] = {}
+        self._told: dict[str, datetime] | None = {}
+        """Who was said to be connected, and until when; None while that is not known."""
         self._stopped = False
+
+    async def start(self) -> None:
+        """Take back what a process that was killed may have said under the number we have now."""
+        self._told = None
+        await self.tell()
 
     def connected(self, bot: Bot) -> None:
         self._links[bot.self_id] = _Link(bot, self._clock.now())
@@ -57,6 +65,7 @@ class Presence:
             self._catching_up.cancel(bot.self_id)
             self._left[bot.self_id] = self._sign_of(link)
             await self.keep()
+            await self.tell()  # also while messages wait
 
     def heard(self, bot: Bot, event: Event) -> None:
         """Take any event of the account as a sign of life, unless it says the contrary."""
@@ -88,11 +97,29 @@ class Presence:
                     self._written = marks
         except StoreError as error:
             logger.warning(f"没有记下机器人在线到什么时候：{error}")
+        await self.tell()
+
+    async def tell(self) -> None:
+        """Write down who is connected, for whoever asks from another process."""
+        try:
+            async with self._writing:
+                here = self._here()
+                if here != self._told:
+                    await connections.tell(this_process(), here)
+                    self._told = here
+        except StoreError as error:
+            logger.warning(f"没有记下谁连着：{error}")
+
+    def _here(self) -> dict[str, datetime]:
+        if self._stopped:
+            return {}
+        return {id_: self._sign_of(link) for id_, link in self._links.items() if not link.down}
 
     async def stop(self) -> None:
-        """Write the last marks."""
+        """Write the last marks, and that nobody is connected any more."""
         await self.keep()
         self._stopped = True
+        await self.tell()
         async with self._writing:
             pass
 

@@ -19,6 +19,7 @@ from typing import Any
 from nonebot import logger
 from nonebot.adapters.onebot.v11 import ActionFailed, ApiNotAvailable, Bot, NetworkError
 
+from ..file_sizes import file_size
 from ..types import ChatKey
 from .downloading import NotFetched, download
 from .events import incoming, uploaded, withdrawal
@@ -144,7 +145,7 @@ async def fetch(bot: Bot, told: Mapping[str, Any], *, group_id: str | None, user
     """The content of a file of which this was told. Raises NotFetched with one line why not."""
     size = size_of(told)
     if size is not None and size > LARGEST:
-        raise NotFetched(f"它有 {size >> 20} MB，这里最多收 {LARGEST >> 20} MB")
+        raise NotFetched(f"它有 {file_size(size)}，这里最多收 {file_size(LARGEST)}")
     reason = "OneBot 一端没有给出文件的内容"
     async for place in _places(bot, told, group_id, user_id):
         try:

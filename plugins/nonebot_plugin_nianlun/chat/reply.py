@@ -215,7 +215,7 @@ class Replier:
                 self.attention.answered(chat, turn.asker)
                 if self._after_turn is not None and ready.purpose == "reply":
                     self._after_turn(chat, turn.asker)
-        return _Spent(completion.model, completion.usage, ok=True)
+        return _Spent(client.model, completion.usage, ok=True)
 
     async def _verdict(self, chat: ChatKey, standing: Standing | None) -> Verdict:
         if standing is None:

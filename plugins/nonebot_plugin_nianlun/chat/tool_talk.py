@@ -49,7 +49,7 @@ class ToolTalk:
         for number in range(ROUNDS + 1):
             turn = await self._turn(talk, self._desk, may_call=number < ROUNDS)
             if turn is not None and not turn.calls:
-                return Completion(turn.text, self.spent, turn.model, turn.whole)
+                return Completion(turn.text, self.spent, turn.whole)
             if turn is None or number == ROUNDS:
                 break
             talk += [turn.message, *await self._results_of(turn, self._desk)]
@@ -84,4 +84,4 @@ class ToolTalk:
     async def _plain(self, messages: Sequence[Mapping[str, Any]]) -> Completion:
         said = await self._client.complete(messages)
         self.spent += said.usage
-        return Completion(said.text, self.spent, said.model, said.whole)
+        return Completion(said.text, self.spent, said.whole)

@@ -19,6 +19,7 @@ from ..capture.downloading import NotFetched
 from ..capture.sent_files import LARGEST, fetch, name_of
 from ..errors import ChatError, NianlunError
 from ..exports import write_json_lines, write_zip
+from ..file_sizes import file_size
 from ..imports.places import Target
 from ..imports.report import ImportReport, what_waits
 from ..imports.run import ImportOptions
@@ -128,7 +129,7 @@ class Carrying:
         if size > LARGEST:
             await asyncio.to_thread(path.unlink)
             raise NianlunError("记忆太大，发不过来，请机器人的主人在命令行用 export 导出")
-        return Answer(f"这里的全部记忆，{size / 1024:.0f} KB：{name}", file=path, privately=True)
+        return Answer(f"这里的全部记忆，{file_size(size)}：{name}", file=path, privately=True)
 
     async def _import(self, asked: Asked) -> str:
         named = asked.arguments.get("文件", "")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 import time
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -59,7 +59,6 @@ class Completion:
 
     text: str
     usage: Usage
-    model: str
     whole: bool = True
     """It was not cut off by a limit of the provider's."""
 
@@ -147,7 +146,7 @@ class ModelClient:
             if not text:
                 raise _empty(choice, model)
         whole = choice.get("finish_reason") != "length"
-        return Completion(text, usage, _model_of(answer, model), whole)
+        return Completion(text, usage, whole)
 
     async def converse(
         self,
@@ -182,7 +181,7 @@ class ModelClient:
             turn = read_turn(choice, text, usage, _names(tools))
             if not turn.text and not turn.calls:
                 raise _empty(choice, model)
-        return replace(turn, model=_model_of(answer, model))
+        return turn
 
     def _want_tools(self, model: str) -> None:
         if not self.takes_tools(model):
@@ -356,11 +355,6 @@ def _change(
     if change is None and failure.status in _MALFORMED and spare not in made:
         return spare
     return change
-
-
-def _model_of(answer: Mapping[str, Any], asked: str) -> str:
-    named = answer.get("model")
-    return named if isinstance(named, str) else asked
 
 
 def _names(tools: Sequence[Mapping[str, Any]]) -> frozenset[str]:

@@ -26,6 +26,8 @@ async def probe(base_url: str | None, api_key: str) -> Probe:
     """Ask an endpoint for its models. Never raises for what the endpoint does."""
     import openai
 
+    if not api_key.isascii():
+        return Probe("密钥里有密钥不会有的字符")
     try:
         client = openai.AsyncOpenAI(
             base_url=base_url or None,

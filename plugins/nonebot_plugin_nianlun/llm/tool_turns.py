@@ -45,8 +45,6 @@ class ToolTurn:
     usage: Usage
     whole: bool
     """It was not cut off by a limit of the provider's."""
-    model: str = ""
-    """Which one said it, as far as that is known."""
 
 
 def read_turn(

@@ -27,16 +27,18 @@ from tortoise.exceptions import (
 )
 from tortoise.migrations.api import migrate
 from tortoise.migrations.operations import AddField, CreateModel
+from tortoise.models import Model
 from tortoise.transactions import in_transaction
 
 from ..errors import ConfigError, StoreError, StoreLocked, StoreTooNew, StoreUnavailable
-from . import leftovers
+from . import leftovers, models
 from .search_schema import SEARCH_OBJECTS, drop_half
 from .sql import SCHEMA_OBJECTS
 
 APP = "nianlun"
 BUSY_TIMEOUT_MS = 5000
 BACKUPS_KEPT = 3
+_BROKEN = re.compile("malformed|no such (?:table|column)")
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -160,12 +162,35 @@ def _explain(error: sqlite3.Error, path: Path) -> StoreError:
         )
     if "not a database" in reason:
         return StoreUnavailable(f"{path} 不是 SQLite 数据库：请移开这个文件，或换一个路径")
+    if _BROKEN.search(reason):
+        return _damaged(reason, path)
     if "no such module: fts5" in reason:
         return StoreUnavailable(
             f"这里的 SQLite（{sqlite3.sqlite_version}）没有 FTS5，年轮要用它来检索："
             "请换用 python.org 或系统自带的 Python，或装上带 FTS5 的 SQLite"
         )
     return StoreUnavailable(f"打不开数据库 {path}：{reason}")
+
+
+def _damaged(what: str, path: Path | None = None) -> StoreError:
+    which = f" {path} " if path else ""
+    return StoreUnavailable(
+        f"数据库{which}坏了（{what}）：请停掉机器人，移开它，再用 bot.py restore 恢复一份备份"
+    )
+
+
+def _missing(connection: sqlite3.Connection) -> str | None:
+    """A table or column that the migrations made and somebody took away."""
+    for model in vars(models).values():
+        if not (isinstance(model, type) and issubclass(model, Model) and model._meta.db_table):
+            continue
+        table = model._meta.db_table
+        there = {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
+        if not there:
+            return f"没有表 {table}"
+        if missing := sorted(model._meta.fields_db_projection_reverse.keys() - there):
+            return f"表 {table} 没有列 {missing[0]}"
+    return None
 
 
 def _inspect(path: Path, *, finish: bool) -> list[str]:
@@ -179,6 +204,8 @@ def _inspect(path: Path, *, finish: bool) -> list[str]:
             if pending and len(pending) < len(_known_migrations()):
                 back_up(connection, path, pending[0])
             if finish:
+                if missing := _missing(connection):
+                    raise _damaged(missing, path)
                 drop_half(connection)
                 for statement in (*SCHEMA_OBJECTS, *SEARCH_OBJECTS):
                     connection.execute(statement)
@@ -321,4 +348,6 @@ def translate(error: Exception) -> StoreError:
     reason = str(error)
     if "locked" in reason or "busy" in reason:
         return StoreLocked(f"数据库正被另一个进程占用：{reason}")
+    if _BROKEN.search(reason):
+        return _damaged(reason)
     return StoreUnavailable(f"数据库出错：{reason}")

@@ -10,6 +10,7 @@ import sqlite3
 import time
 from typing import NamedTuple
 
+from .connections import CONNECTED, Connection, read
 from .database import BUSY_TIMEOUT_MS, connect, translate
 from .gaps import ALIVE
 from .reindexing import is_complete
@@ -33,7 +34,9 @@ class Diagnosis(NamedTuple):
     index_sound: bool
     index_complete: bool
     peers: dict[str, datetime]
-    """Bot accounts, and until when a running bot had each of them connected."""
+    """Bot accounts, and until when all that each of them was told is on record."""
+    connections: dict[str, Connection]
+    """Bot accounts that a process says it has connected."""
 
 
 async def examine(path: Path) -> Diagnosis:
@@ -50,20 +53,28 @@ def _examine(path: Path) -> Diagnosis:
         connection.execute("ROLLBACK")
         version = connection.execute("SELECT MAX(name) FROM tortoise_migrations").fetchone()[0]
         damage, looked_through = _damage(connection)
-        peers = connection.execute(
-            "SELECT substr(key, ?), value FROM nianlun_property WHERE key LIKE ? ORDER BY key",
-            (len(ALIVE) + 1, f"{ALIVE}%"),
-        )
         log = path.with_name(f"{path.name}-wal")
         return Diagnosis(
             version=version,
             damage=damage,
             looked_through=looked_through,
-            peers={self_id: datetime.fromisoformat(value) for self_id, value in peers},
+            peers={
+                self_id: datetime.fromisoformat(value)
+                for self_id, value in _properties(connection, ALIVE)
+            },
+            connections={
+                self_id: read(value) for self_id, value in _properties(connection, CONNECTED)
+            },
             index_sound=is_sound(connection),
             index_complete=is_complete(connection),
             size=path.stat().st_size + (log.stat().st_size if log.exists() else 0),
         )
+
+
+def _properties(connection: sqlite3.Connection, kind: str) -> list[tuple[str, str]]:
+    """Those of a kind: what stands behind it in their keys, and their values."""
+    query = "SELECT substr(key, ?), value FROM nianlun_property WHERE key LIKE ? ORDER BY key"
+    return connection.execute(query, (len(kind) + 1, f"{kind}%")).fetchall()
 
 
 def _damage(connection: sqlite3.Connection) -> tuple[str | None, bool]:

@@ -13,6 +13,7 @@ from ..memory.calendar import Calendar
 from ..memory.moods import DayGrowth, mood_of
 from .models import UsageCount
 from .reading import ReadThread
+from .search_schema import MAY_BE_FOUND
 
 _FIRST_DAY = """
 SELECT MIN(day) FROM (
@@ -20,10 +21,9 @@ SELECT MIN(day) FROM (
     UNION ALL SELECT MIN(date) FROM nianlun_activity WHERE chat_id = ?1
 )
 """
-# Messages and activities are counted within their indexes, without a look at the rows: a lively
-# chat has millions; and once each, hence the materialized table. A day without a memory is told of
-# by its activities.
-_DAYS = """
+# Counted once each, hence the materialized table. A day without a memory is told of by its
+# activities.
+_DAYS = f"""
 WITH day AS (
     SELECT json_extract(value, '$[0]') AS date, json_extract(value, '$[1]') AS first,
         json_extract(value, '$[2]') AS after
@@ -31,9 +31,10 @@ WITH day AS (
 ), counted AS MATERIALIZED (
     SELECT date,
         (SELECT COUNT(*) FROM nianlun_message
-            WHERE chat_id = ?1 AND time >= day.first AND time < day.after) AS messages,
+            WHERE chat_id = ?1 AND time >= day.first AND time < day.after
+            AND {MAY_BE_FOUND.format(row="")}) AS messages,
         (SELECT COUNT(*) FROM nianlun_activity
-            WHERE chat_id = ?1 AND date = day.date) AS activities
+            WHERE chat_id = ?1 AND date = day.date AND text <> '') AS activities
     FROM day
 )
 SELECT day.date, messages, activities,
@@ -51,7 +52,8 @@ FROM counted AS day WHERE messages > 0 OR activities > 0
 async def growth(
     path: Path, chat_id: int, calendar: Calendar, first: date, last: date
 ) -> dict[date, DayGrowth]:
-    """The logical days from `first` to `last` on which anything was recorded.
+    """The logical days from `first` to `last` on which anything was said or noted: no commands and
+    no answers to them, nothing taken back or left out.
 
     Reads beside all writing, on a connection of its own. Raises StoreError.
     """

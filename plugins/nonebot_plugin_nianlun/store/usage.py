@@ -14,7 +14,11 @@ from .models import UsageCount
 
 @transactional
 async def count(chat_id: int, date: str, purpose: str, model: str, usage: Usage, ok: bool) -> None:
-    """Add one call; a failed one counts too."""
+    """Add one call; a failed one counts too.
+
+    `model` is the name that the owner has set: the one in an answer may be another, and differs
+    from call to call.
+    """
     where = {"chat_id": chat_id, "date": date, "purpose": purpose, "model": model[:128]}
     await UsageCount.bulk_create(
         [
