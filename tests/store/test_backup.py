@@ -7,6 +7,7 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 import os
 from pathlib import Path
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -17,7 +18,7 @@ import pytest
 
 from plugins.nonebot_plugin_nianlun import nianlun
 from plugins.nonebot_plugin_nianlun.capture.readable import readable
-from plugins.nonebot_plugin_nianlun.errors import StoreError, StoreTooNew
+from plugins.nonebot_plugin_nianlun.errors import StoreError, StoreTooNew, StoreUnavailable
 from plugins.nonebot_plugin_nianlun.store import (
     backup,
     carrying_over,
@@ -327,6 +328,24 @@ async def test_what_killed_processes_left_is_removed_when_nobody_uses_it(path: P
     async with ProductStore(path):
         await backup.Restorations(path).look()
     assert (stage.exists(), used.exists()) == (False, True)
+
+
+async def test_a_damaged_database_is_not_taken_for_a_damaged_copy(
+    path: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy.db"
+    await backup.back_up_to(path, copy)
+    with closing(sqlite3.connect(path)) as connection:
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+        query = "SELECT rootpage FROM sqlite_master WHERE name = 'nianlun_exclusion'"
+        (page,) = connection.execute(query).fetchone()
+    with path.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(b"\xff" * size)
+    with pytest.raises(StoreUnavailable, match=f"数据库 {re.escape(str(path))} 坏了.*移开它"):
+        await backup.restore(copy, path)
+    await asyncio.to_thread(path.unlink)
+    assert (await backup.restore(copy, path)).kept is None
 
 
 async def test_a_copy_that_was_not_finished_counts_for_nothing(path: Path, tmp_path: Path) -> None:

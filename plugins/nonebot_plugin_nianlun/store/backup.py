@@ -25,7 +25,7 @@ from tortoise.exceptions import OperationalError
 
 from ..errors import StoreError, StoreUnavailable
 from . import carrying_over, chats, leftovers, speakers
-from .database import BUSY_TIMEOUT_MS, back_up, connect, prepare, translate
+from .database import BUSY_TIMEOUT_MS, back_up, connect, explain, prepare, translate
 from .models import Property
 
 RESTORED = "restored"
@@ -125,7 +125,7 @@ async def restore(copy: Path, path: Path, told: Told = lambda left, total: None)
 async def _restore(copy: Path, fresh: Path, path: Path, told: Told, *, there: bool) -> Restored:
     await asyncio.to_thread(_read, copy, fresh)
     await prepare(fresh)
-    known = await asyncio.to_thread(carrying_over.known, path) if there else []
+    known = await asyncio.to_thread(_taken_back, path) if there else []
     taken_back = await carrying_over.carry_over(fresh, known)
     kept, (chat_count, messages) = await asyncio.to_thread(_exchange, fresh, path, told)
     if kept is not None:
@@ -134,6 +134,14 @@ async def _restore(copy: Path, fresh: Path, path: Path, told: Told, *, there: bo
         if now != known:
             taken_back += await carrying_over.carry_over(path, now)
     return Restored(kept, taken_back, chat_count, messages)
+
+
+def _taken_back(path: Path) -> list[carrying_over.Known]:
+    try:
+        return carrying_over.known(path)
+    except sqlite3.Error as error:
+        # Not of the copy, which was found whole: of what it is to replace.
+        raise explain(error, path) from error
 
 
 def _look_at(copy: Path, path: Path) -> bool:
@@ -196,7 +204,7 @@ def _exchange(fresh: Path, path: Path, told: Told) -> tuple[Path | None, tuple[i
                 copy_into(source, target, told)
         return kept, cast("tuple[int, int]", counts)
     except sqlite3.Error as error:
-        raise translate(error) from error
+        raise explain(error, path) from error
 
 
 def _keep(source: sqlite3.Connection, target: sqlite3.Connection, path: Path) -> Path:

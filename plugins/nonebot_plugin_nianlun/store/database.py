@@ -153,7 +153,8 @@ def _keep_a_write_ahead_log(connection: sqlite3.Connection) -> None:
         time.sleep(0.02)
 
 
-def _explain(error: sqlite3.Error, path: Path) -> StoreError:
+def explain(error: sqlite3.Error, path: Path) -> StoreError:
+    """What is wrong with a database file, and what to do."""
     reason = str(error)
     if "locked" in reason or "busy" in reason:
         seconds = BUSY_TIMEOUT_MS // 1000
@@ -213,7 +214,7 @@ def _inspect(path: Path, *, finish: bool) -> list[str]:
     except OSError as error:
         raise StoreUnavailable(f"打不开数据库 {path}：{error.strerror or error}") from error
     except sqlite3.Error as error:
-        raise _explain(error, path) from error
+        raise explain(error, path) from error
 
 
 def connect(path: Path, timeout: float) -> sqlite3.Connection:
