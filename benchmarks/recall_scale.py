@@ -82,7 +82,7 @@ def module(name: str) -> Any:
 
 
 def message(chat_id: int, seq: int, text: str) -> list[Any]:
-    """A row as `sql.inserted` takes it."""
+    """A row as `sql.insert_messages` takes it."""
     at = _BEGAN + timedelta(seconds=30 * seq)
     key = f"{int(at.timestamp())}|{seq}|2000{seq % 40}"
     segments = json.dumps([{"type": "text", "data": {"text": text}}], ensure_ascii=False)
@@ -99,7 +99,6 @@ class Store:
         self._chatter = chatter
         self._recording = module("store.recording")
         self._sql = module("store.sql")
-        self._together = module("store.together")
         self._search = module("store.search")
         self._models = module("store.models")
         transactional = module("store.database").transactional
@@ -108,7 +107,7 @@ class Store:
         self._notes = transactional(self._write_notes)
 
     async def _rows_alone(self, rows: list[list[Any]]) -> None:
-        await self._together.run(self._sql.inserted(rows))
+        await self._sql.insert_messages(rows)
 
     async def _rows_with_entries(self, rows: list[list[Any]]) -> None:
         await self._recording.store_rows(rows)

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 import re
 import shutil
+import threading
 from typing import Any, cast
 
 from nonebot import get_driver
@@ -458,17 +459,17 @@ async def test_a_date_may_be_typed_in_wide_digits(room: Room) -> None:
 
 
 @transactional
-async def write_slowly(chat_id: int, begun: asyncio.Event, end: asyncio.Event) -> None:
+async def write_slowly(chat_id: int, begun: threading.Event, end: threading.Event) -> None:
     await Chat.filter(id=chat_id).update(name="慢")
     begun.set()
-    await end.wait()
+    end.wait(5)
 
 
 async def test_who_spoke_is_read_while_something_is_written(room: Room) -> None:
     await room.say("早")
-    begun, end = asyncio.Event(), asyncio.Event()
+    begun, end = threading.Event(), threading.Event()
     writing = asyncio.create_task(write_slowly(room.chat_id, begun, end))
-    await begun.wait()
+    await asyncio.to_thread(begun.wait, 5)
     try:
         [one] = await asyncio.wait_for(said.heard(room.nianlun.path, room.chat_id), 5)
     finally:

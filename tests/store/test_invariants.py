@@ -143,7 +143,8 @@ async def test_a_hundred_thousand_messages_hold_up_nobody(database_file: Path) -
         longest = max(longest, stopwatch.monotonic() - before)
         stored += 1
     found = await check
-    assert (found.messages, found.activities) == (MANY, MANY // 50)
+    assert MANY <= found.messages <= MANY + stored
+    assert found.activities == MANY // 50
     assert found.findings == ()
     assert stopwatch.monotonic() - began < 8
     assert stored > 3

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from contextlib import closing
 from datetime import UTC, datetime
 from functools import wraps
@@ -28,12 +28,12 @@ from tortoise.exceptions import (
 from tortoise.migrations.api import migrate
 from tortoise.migrations.operations import AddField, CreateModel
 from tortoise.models import Model
-from tortoise.transactions import in_transaction
 
 from ..errors import ConfigError, StoreError, StoreLocked, StoreTooNew, StoreUnavailable
 from . import leftovers, models
 from .search_schema import SEARCH_OBJECTS, drop_half
 from .sql import SCHEMA_OBJECTS
+from .transaction import in_one_go, is_running
 
 APP = "nianlun"
 BUSY_TIMEOUT_MS = 5000
@@ -310,19 +310,19 @@ async def close_store() -> None:
 
 
 def transactional(
-    function: Callable[P, Awaitable[T]],
+    function: Callable[P, Coroutine[Any, Any, T]],
 ) -> Callable[P, CoroutineType[Any, Any, T]]:
-    """Run a coroutine function in one transaction, to its end even when the caller is cancelled.
+    """Run a coroutine function in one transaction, to its end even when the caller is cancelled;
+    within another transaction it is a part of that.
 
-    A cancellation between taking the connection's lock and the BEGIN would leave the lock
-    held for ever. The first statement of the function must be a write: a transaction that
-    reads first cannot wait for another process's lock. Nothing in it may wait for a network.
+    The first statement of the function must be a write: a transaction that reads first cannot wait
+    for another process's lock. It runs in the database's thread: nothing in it may wait for
+    anything but the database, or touch what belongs to the event loop.
     """
 
     async def work(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
-            async with in_transaction():
-                return await function(*args, **kwargs)
+            return await in_one_go(lambda: function(*args, **kwargs))
         except (IntegrityError, UnicodeError):
             raise
         except (OperationalError, sqlite3.Error) as error:
@@ -330,6 +330,10 @@ def transactional(
 
     @wraps(function)
     async def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        if is_running():
+            return await work(*args, **kwargs)
+        # A cancellation between taking the connection's lock and the BEGIN would leave the lock
+        # held for ever.
         return await asyncio.shield(asyncio.ensure_future(work(*args, **kwargs)))
 
     return run

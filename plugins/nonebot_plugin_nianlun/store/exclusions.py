@@ -49,13 +49,8 @@ Known: TypeAlias = dict[tuple[int, str], list[Span]]
 
 async def known_for(chat_ids: Iterable[int]) -> Known:
     """Every exclusion of these chats that is about a member or a time, none about a message."""
-    return known(await sql.exclusions(list(chat_ids)))
-
-
-def known(rows: Iterable[sql.ExclusionRow]) -> Known:
-    """The same of what was read already."""
     found: Known = {}
-    for chat_id, reason, user_id, begins, ends in rows:
+    for chat_id, reason, user_id, begins, ends in await sql.exclusions(list(chat_ids)):
         whose = user_id or ""
         if reason in ("paused", "window"):
             whose = _PAUSED if reason == "paused" else _UNNOTED

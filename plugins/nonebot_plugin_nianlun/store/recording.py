@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from hashlib import sha256
@@ -10,7 +9,7 @@ from typing import Any, cast
 from uuid import uuid4
 
 from ..types import ME, ChatKey, Incoming, Segment, Withdrawal
-from . import chats, exclusions, own_lines, search, speakers, sql, together, withdrawals
+from . import chats, exclusions, own_lines, search, speakers, sql, withdrawals
 from .database import transactional
 from .keys import body, chunks, short_id, wordless_key
 from .models import Chat
@@ -52,14 +51,14 @@ async def _record(
         else:
             notices.append((ids[item.chat], item))
     # Statements serve all chats together: with many busy chats, one each would be most of the cost.
-    steps = {chat_id: len(part) for chat_id, part in arrived.items()}
-    counters, spans = await sql.move_and_look(steps)
-    excluded = exclusions.known(spans)
+    await sql.move_last_seqs({chat_id: len(part) for chat_id, part in arrived.items()})
+    excluded = await exclusions.known_for(arrived)
     for chat_id, part in arrived.items():
         arrived[chat_id] = [exclusions.redact(excluded, chat_id, message) for message in part]
-    fresh, withdrawn = await _fresh(arrived)
+    fresh = await _fresh(arrived)
+    withdrawn = await withdrawals.known_for(fresh)
     rows: list[list[Any]] = []
-    for chat_id, last_seq, name in counters:
+    for chat_id, last_seq, name in await sql.counters(list(fresh)):
         new = fresh[chat_id]
         await speakers.note_names(chat_id, new.values(), excluded)
         await _note_chat_name(chat_id, name, list(new.values()))
@@ -72,19 +71,16 @@ async def _record(
         await withdrawals.withdraw(chat_id, notice)
 
 
-async def _fresh(
-    arrived: dict[int, list[Incoming]],
-) -> tuple[dict[int, dict[str, Incoming]], withdrawals.Known]:
-    """What is not stored yet, by chat and key, in event order; and what was taken back of it."""
+async def _fresh(arrived: dict[int, list[Incoming]]) -> dict[int, dict[str, Incoming]]:
+    """What is not stored yet, by chat and key, in event order."""
     fresh = {
         chat_id: _keyed(await own_lines.without_known(chat_id, in_event_order(part)))
         for chat_id, part in arrived.items()
     }
     pairs = [(chat_id, key) for chat_id, keyed in fresh.items() for key in keyed]
-    stored, notices = await sql.known(pairs, withdrawals.ids_of(fresh))
-    for chat_id, key in stored:
+    for chat_id, key in await sql.known_keys(pairs):
         del fresh[chat_id][key]
-    return fresh, withdrawals.known(notices)
+    return fresh
 
 
 def in_event_order(messages: Sequence[Incoming]) -> list[Incoming]:
@@ -164,7 +160,7 @@ def message_row(
     masked_at: datetime | None,
     reply_to: int | None,
 ) -> list[Any]:
-    """Values in the order of `sql.inserted`; of what is masked or unrecorded, no words."""
+    """Values in the order of `sql.insert_messages`; of what is masked or unrecorded, no words."""
     skipped = message.skipped or (None if _visible(text) else "empty")
     segments = body(message.segments)
     if skipped in exclusions.UNRECORDED:
@@ -198,13 +194,8 @@ async def store_rows(rows: Sequence[list[Any]]) -> None:
     entries = [
         search.Entry(row[0], "message", row[1], row[8], row[6]) for row in rows if row[16] is None
     ]
-
-    async def terms() -> list[list[Any]]:
-        return search.rows_of(entries)
-
-    # The database's thread inserts the rows while ours cuts their texts, which takes as long.
-    _, found = await asyncio.gather(together.run(sql.inserted(rows)), terms())
-    await search.write(found)
+    await sql.insert_messages(rows)
+    await search.write(search.rows_of(entries))
 
 
 def _visible(text: str) -> bool:

@@ -15,12 +15,11 @@ from ..memory.embedding import Near
 from ..memory.links import Linked
 from ..memory.search import Candidate, Search, SearchKind
 from ..types import ChatKey
-from . import links, reply_view, searched_names, searching, together
+from . import links, reply_view, searched_names, searching
 from .keys import chunks
 from .reading import ReadThread
 from .search_schema import REFS, TEXTS, document
 from .search_terms import terms_of
-from .together import Statement
 
 T = TypeVar("T")
 
@@ -73,7 +72,7 @@ async def put(entries: Iterable[Entry]) -> None:
     """
     rows = rows_of(entries)
     if rows:
-        await together.run(Statement(DROP, [row[:1] for row in rows], many=True))
+        await get_connection("default").execute_many(DROP, [row[:1] for row in rows])
         await write(rows)
 
 
@@ -86,7 +85,8 @@ def rows_of(entries: Iterable[Entry]) -> list[list[Any]]:
 async def write(rows: Sequence[list[Any]]) -> None:
     """Make findable what was not there before; those without a term are left out."""
     if found := [row for row in rows if row[1]]:
-        await together.run(*(Statement(query, found, many=True) for query in WRITE))
+        for statement in WRITE:
+            await get_connection("default").execute_many(statement, found)
 
 
 @dataclass(frozen=True, slots=True)

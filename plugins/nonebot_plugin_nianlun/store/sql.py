@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import chain
-from sqlite3 import Row
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 from tortoise.connection import get_connection
 
-from . import together
 from .keys import NAMELESS, chunks
-from .together import Statement
-
-Pair: TypeAlias = tuple[int, str]
-Counters: TypeAlias = tuple[int, int, str | None]
-ExclusionRow: TypeAlias = tuple[int, str, str | None, datetime | None, datetime | None]
-Notice: TypeAlias = tuple[int, str, str | None, str]
 
 SCHEMA_OBJECTS = (
     # These are looked for every few seconds and are few among very many. The conditions
@@ -169,48 +161,44 @@ UNION SELECT date FROM nianlun_activity WHERE chat_id = ? AND stale = 1
 """
 
 
-def inserted(rows: Sequence[list[Any]]) -> Statement:
-    """Inserts message rows; columns in the order of the statement above."""
-    return Statement(_INSERT_MESSAGE, rows, many=True)
+async def insert_messages(rows: Sequence[list[Any]]) -> None:
+    """Insert message rows; columns in the order of the statement above."""
+    await _many(_INSERT_MESSAGE, rows)
 
 
 async def move_last_seqs(steps: Mapping[int, int]) -> None:
     """Add to each chat's highest short id, in the order given."""
-    await together.run(_moved(steps))
+    await _many(_MOVE_LAST_SEQ, [[step, chat_id] for chat_id, step in steps.items()])
 
 
-async def move_and_look(steps: Mapping[int, int]) -> tuple[list[Counters], list[ExclusionRow]]:
-    """`move_last_seqs`; then the chats' row ids, highest short ids and names, and `exclusions`."""
-    counters = _of_chats(_COUNTERS, list(steps))
-    excluded = _of_chats(_EXCLUSIONS, list(steps))
-    _, *found = await together.run(_moved(steps), *counters, *excluded)
-    of_counters, of_excluded = found[: len(counters)], found[len(counters) :]
-    return [tuple(row) for row in chain(*of_counters)], _exclusion_rows(of_excluded)
-
-
-def _moved(steps: Mapping[int, int]) -> Statement:
-    return Statement(_MOVE_LAST_SEQ, [[step, id_] for id_, step in steps.items()], many=True)
+async def counters(chat_ids: Sequence[int]) -> list[tuple[int, int, str | None]]:
+    """Row id, highest short id and name of each of these chats."""
+    rows = await _of_chats(_COUNTERS, chat_ids)
+    return [(row["id"], row["last_seq"], row["name"]) for row in rows]
 
 
 async def note_name(chat_id: int, user_id: str, name: str, name_key: str, at: datetime) -> None:
     """Put on record that somebody is called so, and shown so unless by a later name."""
     moment = at.isoformat(" ")
-    await together.run(
-        Statement(_NOTE_SPEAKER, [chat_id, user_id, name, moment]),
-        Statement(_NOTE_NAME, [chat_id, user_id, name, name_key, moment]),
-    )
+    await _many(_NOTE_SPEAKER, [[chat_id, user_id, name, moment]])
+    await _many(_NOTE_NAME, [[chat_id, user_id, name, name_key, moment]])
 
 
-async def exclusions(chat_ids: Sequence[int]) -> list[ExclusionRow]:
+async def exclusions(
+    chat_ids: Sequence[int],
+) -> list[tuple[int, str, str | None, datetime | None, datetime | None]]:
     """Those of these chats that are about a member or a time: chat row id, reason, user id,
     beginning and end."""
-    return _exclusion_rows(await together.run(*_of_chats(_EXCLUSIONS, chat_ids)))
-
-
-def _exclusion_rows(found: Iterable[Iterable[Row]]) -> list[ExclusionRow]:
+    rows = await _of_chats(_EXCLUSIONS, chat_ids)
     return [
-        (chat_id, reason, user_id, _moment(begins), _moment(ends))
-        for chat_id, reason, user_id, begins, ends in chain(*found)
+        (
+            one["chat_id"],
+            one["reason"],
+            one["user_id"],
+            _moment(one["begins"]),
+            _moment(one["ends"]),
+        )
+        for one in rows
     ]
 
 
@@ -218,35 +206,35 @@ def _moment(written: str | None) -> datetime | None:
     return None if written is None else datetime.fromisoformat(written)
 
 
-def _of_chats(query: str, chat_ids: Sequence[int]) -> list[Statement]:
-    return [
-        Statement(query.format(marks=",".join("?" * len(part))), part) for part in chunks(chat_ids)
-    ]
+async def _of_chats(query: str, chat_ids: Sequence[int]) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    for part in chunks(chat_ids):
+        rows += await _rows(query.format(marks=",".join("?" * len(part))), *part)
+    return rows
 
 
-async def known(keys: Sequence[Pair], ids: Sequence[Pair]) -> tuple[list[Pair], list[Notice]]:
-    """Those of the keys (chat row id, key) that a stored message has; and of the messages with
-    these ids (chat row id, platform id) what `withdrawals` tells."""
-    of_keys, of_ids = _of_pairs(_KNOWN_KEYS, keys), _of_pairs(_WITHDRAWALS, ids)
-    found = await together.run(*of_keys, *of_ids)
-    known_keys, notices = found[: len(of_keys)], found[len(of_keys) :]
-    return [tuple(row) for row in chain(*known_keys)], [tuple(row) for row in chain(*notices)]
+async def known_keys(pairs: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
+    """Those of the pairs (chat row id, key) that a stored message has."""
+    found = await _of_pairs(_KNOWN_KEYS, pairs)
+    return [(row["chat_id"], row["dedup_key"]) for row in found]
 
 
-async def withdrawals(ids: Sequence[Pair]) -> list[Notice]:
-    """Notices about messages with these ids: chat row id, id, whose it was, and the time."""
-    return (await known((), ids))[1]
+async def withdrawals(
+    pairs: Sequence[tuple[int, str]],
+) -> list[tuple[int, str, str | None, str]]:
+    """Notices about these pairs (chat row id, platform id): with whose it was, and the time."""
+    found = await _of_pairs(_WITHDRAWALS, pairs)
+    return [(row["chat_id"], row["message_id"], row["user_id"], row["begins"]) for row in found]
 
 
-def _of_pairs(query: str, pairs: Sequence[Pair]) -> list[Statement]:
+async def _of_pairs(query: str, pairs: Sequence[tuple[int, str]]) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
     pairs = list(dict.fromkeys(pairs))
-    parts = [pairs[start : start + _PAIRS] for start in range(0, len(pairs), _PAIRS)]
-    return [
-        Statement(
-            query.format(pairs=",".join(["(?,?)"] * len(part))), list(chain.from_iterable(part))
-        )
-        for part in parts
-    ]
+    for start in range(0, len(pairs), _PAIRS):
+        part = pairs[start : start + _PAIRS]
+        marks = ",".join(["(?,?)"] * len(part))
+        rows += await _rows(query.format(pairs=marks), *chain.from_iterable(part))
+    return rows
 
 
 async def messages_within(
@@ -387,6 +375,11 @@ async def stale_activities(chat_id: int) -> list[int]:
 async def open_dates(chat_id: int) -> list[str]:
     """Days with an activity that no day memory holds, or that must be written again."""
     return [row["date"] for row in await _rows(_OPEN_DATES, chat_id, chat_id)]
+
+
+async def _many(query: str, rows: Sequence[list[Any]]) -> None:
+    if rows:
+        await get_connection("default").execute_many(query, list(rows))
 
 
 async def _rows(query: str, *values: Any) -> list[dict[str, Any]]:

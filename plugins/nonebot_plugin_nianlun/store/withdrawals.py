@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
@@ -25,22 +25,14 @@ _AGAIN = timedelta(minutes=1)
 
 async def known_for(fresh: Mapping[int, Mapping[str, Incoming]]) -> Known:
     """Withdrawals that came before their message did; takes messages by chat row id and key."""
-    return known(await sql.withdrawals(ids_of(fresh)))
-
-
-def ids_of(fresh: Mapping[int, Mapping[str, Incoming]]) -> list[sql.Pair]:
-    """By which notices tell of these messages."""
-    return [
+    pairs = [
         (chat_id, short_id(message.message_id))
         for chat_id, messages in fresh.items()
         for message in messages.values()
         if message.message_id is not None
     ]
-
-
-def known(notices: Iterable[sql.Notice]) -> Known:
     found: Known = {}
-    for chat_id, message_id, user_id, at in notices:
+    for chat_id, message_id, user_id, at in await sql.withdrawals(pairs):
         found.setdefault((chat_id, message_id), []).append((user_id, datetime.fromisoformat(at)))
     return found
 
