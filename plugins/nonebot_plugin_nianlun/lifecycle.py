@@ -329,10 +329,10 @@ class Nianlun:
         `limit` counts hits; facts that they link to come with them. `budget_tokens` bounds the
         estimated size of the whole text. `speaker`: only what this one said, by number, by any
         name they have had, or `me`. `time_range`: only from the first moment until before the
-        second, in place of the time that the text itself names. `asker`: the user id of whoever
-        asks, whom 我 stands for. `around`: so many lines before and after a message that matches
-        come into question as well. A chat without any record has nothing to recall. Raises
-        ChatError when nobody or several people of the chat are called `speaker`, and StoreError.
+        second, in place of the time that the text itself names; a fact is of when it was written.
+        `asker`: the user id of whoever asks, whom 我 stands for. `around`: so many lines before
+        and after a message that matches come into question as well. No record, nothing to recall.
+        Raises ChatError when nobody or several people are called `speaker`, and StoreError.
         """
         if self.recorder.waiting:
             await self.recorder.flush()

@@ -44,6 +44,8 @@ class _Asked:
     linked: bool
     around: int
     """So many lines before and after a message that matches are looked at with it."""
+    words_only: bool
+    """Nothing for its speaker or its time alone, unless the text asks for no more than that."""
     near: Mapping[int, Sequence[Near]]
     """What is near to the text by meaning, in the chats where that can be told."""
     now: datetime
@@ -84,16 +86,18 @@ class Recalling:
         shown: Collection[str] = (),
         linked: bool = False,
         around: int = AROUND,
+        words_only: bool = False,
     ) -> RecallResult:
         """The best of what `text` brings up: at most `limit` hits of at most `budget_tokens` in
         all, facts that they link to included.
 
         `speaker`: only what this one said, by user id (`me` is the bot). `time_range`: only from
-        the first moment until before the second, in place of the time in the text. `asker`: who
-        says the text. `shown`: addresses of what stands in the prompt already. `linked`: also in
-        the chats that a superuser has linked to this one. `around`: so many lines before and
-        after a message that matches come into question as well. Raises StoreError; no text makes
-        it raise anything else.
+        the first moment until before the second, in place of the time in the text; a fact is of
+        when it was written. `asker`: who says the text. `shown`: addresses of what stands in the
+        prompt already. `linked`: also in the chats that a superuser has linked to this one.
+        `around`: so many lines before and after a message that matches come into question as
+        well. `words_only`: where the text brings nothing up, not what else the speaker said or
+        what else there is of the time. Raises StoreError; no text makes it raise anything else.
         """
         if limit <= 0 or budget_tokens <= 0:
             return RecallResult()
@@ -107,6 +111,7 @@ class Recalling:
             asker,
             linked,
             around,
+            words_only,
             await self._near(chat_id, text, linked=linked),
             self._clock.now(),
         )
@@ -163,12 +168,16 @@ class Recalling:
         search, wider = replace(question.search, per_kind=per_kind), question.wider
         if asked.speaker is not None:
             search = replace(search, said_by=(asked.speaker,))
-        if asked.time_range is not None:
-            search, wider = replace(search, span=asked.time_range), None
-        found, search, widened = _found(view, chat_id, search, question, wider, asked.around)
+        given = asked.time_range
+        if given is None and asked.words_only and not search.terms:
+            given = search.span
+        if given is not None:
+            search, wider = replace(search, span=given, fact_span=given), None
+        found, reached, widened = _found(view, chat_id, search, question, wider, asked)
         ranked = rank(found, question)
         if chat_id in asked.near:
-            meant = view.look_up(chat_id, search, asked.near[chat_id], around=asked.around)
+            meant = view.look_up(chat_id, reached, asked.near[chat_id], around=asked.around)
+            widened = widened and (reached is not search or not _in_time(meant))
             ranked = fuse(ranked, rank(meant, question))
         return ranked, widened
 
@@ -192,7 +201,11 @@ class Recalling:
                 continue
             links_there, names_there = view.company(chat_id, of_there)
             for fact, linked in links_there.by_fact.items():
-                by_fact[fact] = [replace(one, place=place) for one in linked]
+                by_fact[fact] = [
+                    replace(one, place=place)
+                    for one in linked
+                    if asked.time_range is None or _is_within(one, *asked.time_range)
+                ]
             # Whoever is known here is called as here.
             names = {**names_there, **names}
             unresolved += links_there.unresolved
@@ -232,28 +245,39 @@ def _found(
     search: Search,
     question: Question,
     wider: tuple[datetime, datetime] | None,
-    around: int,
+    asked: _Asked,
 ) -> tuple[list[Candidate], Search, bool]:
     """What there is, the search that found it, and whether it had to leave the time that was
     asked about."""
-    found = view.find(chat_id, search, around=around)
     whose = search.said_by or question.people
+    anything = question.open
+    if asked.words_only:
+        anything = anything and bool(question.span or (question.people and not search.said_by))
+        if not (anything or search.terms):
+            return [], search, False
+    found = view.find(chat_id, search, around=asked.around)
     if wider is None:
-        if whose and (question.open or not any(one.score for one in found)):
+        if whose and (anything or not (asked.words_only or any(one.score for one in found))):
             # 小鹿最近怎么样: what they said last.
             found += view.find(chat_id, replace(search, terms=(), said_by=whose))
         return found, search, False
     # Of that time whatever else was said is of use: 昨天我心情怎么样.
-    rest = view.find(chat_id, replace(search, terms=(), said_by=whose))
-    rest = [one for one in rest if one.kind != "fact"]
+    rest: list[Candidate] = []
+    if anything or not asked.words_only:
+        rest = view.find(chat_id, replace(search, terms=(), said_by=whose))
+        rest = [one for one in rest if one.kind != "fact"]
     if _in_time(found) or (rest and question.open):
         return found + rest, search, False
     for span in (wider, None):
         beyond = replace(search, span=span)
-        found = view.find(chat_id, beyond, around=around)
+        found = view.find(chat_id, beyond, around=asked.around)
         if _in_time(found):
             return found + rest, beyond, True
     return found + rest, search, not rest
+
+
+def _is_within(one: Candidate, begin: datetime, end: datetime) -> bool:
+    return begin <= one.time < end
 
 
 def _in_time(found: Iterable[Candidate]) -> bool:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 import re
 import shutil
 import threading
 from typing import Any, cast
+from zoneinfo import ZoneInfo
 
 from nonebot import get_driver
 import pytest
@@ -24,10 +25,13 @@ from plugins.nonebot_plugin_nianlun.commands.tree import Tree
 from plugins.nonebot_plugin_nianlun.config import Config, Settings
 from plugins.nonebot_plugin_nianlun.errors import ChatError, NianlunError
 from plugins.nonebot_plugin_nianlun.lifecycle import Nianlun
+from plugins.nonebot_plugin_nianlun.memory.calendar import Calendar
 from plugins.nonebot_plugin_nianlun.memory.fact_items import FactItem
+from plugins.nonebot_plugin_nianlun.memory.query import wording
 from plugins.nonebot_plugin_nianlun.memory.search import Recalled, RecallResult
 from plugins.nonebot_plugin_nianlun.store import (
     chats,
+    deleting,
     editing,
     exclusions,
     facts,
@@ -242,6 +246,89 @@ async def test_what_shares_no_more_than_a_character_is_not_passed_off_as_found(r
     assert await numbers(room, "搜索 账上") == ["#1"]
 
 
+async def test_a_word_that_brings_nothing_up_is_not_found_whoever_or_whenever_it_was(
+    room: Room,
+) -> None:
+    await room.say("花店的花篮到了", minutes=-60 * 24 * 7)
+    await room.say("面试过了", CHE, "阿澈", minutes=-60 * 24)
+    await room.say("今天下雨", minutes=1)
+    await facts.remember(room.chat_id, DEER, [FactItem("event", "花店", "花店开业")], 1, NOON)
+    for typed in (
+        "飞船 小鹿",
+        "飞船 小鹿 今天",
+        "飞船 上周五",
+        "上周五的飞船",
+        "我飞船",
+        "？！ 小鹿",
+    ):
+        assert await room.told(f"搜索 {typed}", DEER) == "没有找到。"
+    assert await room.told("搜索 开业 小鹿 去年") == "没有找到。"
+    assert await room.told("搜索 前年") == "没有找到。"
+    assert await room.told("搜索 小鹿 阿澈") == "没有找到。"
+
+
+async def test_a_search_of_a_time_or_of_a_person_alone_lists_what_there_is(room: Room) -> None:
+    await room.say("花店的花篮到了", minutes=-60 * 24 * 7)
+    await room.say("爬山去", CHE, "阿澈", minutes=-60 * 24 * 7 + 1)
+    await room.say("今天下雨", minutes=1)
+    await facts.remember(room.chat_id, DEER, [FactItem("event", "花店", "花店开业")], 1, NOON)
+    lines = {"#1", "#2"}
+    assert set(await numbers(room, "搜索 上周五")) == lines
+    assert set(await numbers(room, "搜索 上周五大家聊了什么")) == lines
+    assert await numbers(room, "搜索 上周五 小鹿") == ["#1"]
+    assert set(await numbers(room, "搜索 小鹿最近怎么样")) == {"#1", "#3", "[event:花店]（小鹿）"}
+    assert await numbers(room, "搜索 小鹿 上周五") == ["#1"]
+    told = await room.told("搜索 上个月的花篮")
+    assert told.startswith("那段时间里没有，别的时候有这些：\n#1 ")
+    assert len(told.splitlines()) == 2
+
+
+async def test_of_a_given_time_come_facts_that_were_written_in_it(room: Room) -> None:
+    await room.say("早")
+    last_year = NOON - timedelta(days=365)
+    for days in range(15):
+        item = FactItem("event", f"第{days}家店", "开业")
+        await facts.remember(room.chat_id, DEER, [item], None, NOON - timedelta(minutes=days))
+    links = FactItem("event", "花店", "开业，见 [[event:第3家店]]")
+    await facts.remember(room.chat_id, DEER, [links], None, last_year)
+    found = ["[event:花店]（小鹿）"]
+    assert await numbers(room, "搜索 开业 去年") == found
+    assert await numbers(room, "搜索 开业 小鹿 去年") == found
+    assert await numbers(room, "搜索 去年 小鹿") == [*found, "[event:第3家店]（小鹿）"]
+    assert len(await numbers(room, "搜索 开业 今天")) > 1
+    assert await room.told("搜索 开业 前年") == "没有找到。"
+
+
+@pytest.mark.parametrize(
+    ("typed", "text", "there"),
+    [
+        ("臭豆腐", "买了冻豆腐", False),
+        ("冻豆腐", "后1 冻豆腐", True),
+        ("豆腐", "买了冻豆腐", True),
+        ("豆包 老板娘", "豆包是一只猫", False),
+        ("豆包 老板娘", "老板娘说豆包胖了", True),
+        ("你们还记得账上有什么", "记在账上", True),
+        ("你们还记得账上有什么", "猫又胖了", False),
+        ("不该记", "记在账上", False),
+        ("我的猫", "你的猫又胖了", True),
+        ("有什么", "有人吗", False),
+        ("有什么", "还有什么", True),
+        ("Cats", "a cat sat there", True),
+        ("cats dogs", "a cat sat there", False),
+        ("昨天的火锅", "在吃火锅", True),
+        ("上周五", "随便什么", True),
+        ("最近", "最近很忙", True),
+    ],
+)
+def test_what_was_typed_is_there_or_only_something_like_it(
+    typed: str, text: str, there: bool
+) -> None:
+    wanted = wording(typed, NOON, Calendar(ZoneInfo("Asia/Shanghai"), time(4)))
+    item = Recalled("message", "#4", f"- #4 小鹿：{text}", text, DEER, NOON, 1, 9)
+    told = found_view(RecallResult((item,)), wanted)
+    assert told.startswith("没有正好写到的，相近的有这些：\n") is not there
+
+
 async def numbers(room: Room, typed: str) -> list[str]:
     """The messages that are found, without those beside them."""
     return [line.split()[0] for line in (await room.told(typed)).splitlines()]
@@ -314,15 +401,68 @@ async def test_what_was_brought_back_and_what_is_gone_are_told(room: Room) -> No
     assert (await room.told("版本 昨天")).splitlines() == [
         f"{back} · 4 字",
         "第 4 版 · 离线写手 · 2026-11-27 12:00 · 3 字",
-        "第 2–3 版 · 已删",
+        "第 2–3 版 · 已清空",
         "第 1 版 · 离线写手 · 2026-11-27 12:00 · 4 字",
     ]
     assert await room.told("版本 昨天 5") == f"我去爬山。\n{back}"
     assert await room.told("昨天") == f"我去爬山。\n{back}"
-    assert "第 2 版已经删掉" in await room.refused("版本 昨天 2")
-    assert "第 3 版已经删掉" in await room.refused("对比 昨天 3 4")
-    with pytest.raises(NianlunError, match="第 2 版已经删掉"):
+    assert "第 2 版已经清空" in await room.refused("版本 昨天 2")
+    assert "第 3 版已经清空" in await room.refused("对比 昨天 3 4")
+    with pytest.raises(NianlunError, match="第 2 版已经清空"):
         await editing.restore(room.chat_id, "day", "2026-11-26", 2, CHE, NOON)
+
+
+async def test_what_a_writer_added_is_not_told_as_the_persons_edit(room: Room) -> None:
+    await room.say("早")
+    await write_day(room, "我去爬山。", "我去看海。", "我去看海。然后吃了面。")
+    await NoteVersion.filter(chat_id=room.chat_id, version=2).update(writer=CHE)
+    by = "20003 改写，后来又接着写了新的事 · 2026-11-27 12:00"
+    assert (await room.told("版本 昨天")).splitlines() == [
+        f"第 3 版 · {by} · 9 字",
+        "第 2 版 · 20003 改写 · 2026-11-27 12:00 · 4 字",
+        "第 1 版 · 离线写手 · 2026-11-27 12:00 · 4 字",
+    ]
+    assert await room.told("昨天") == f"我去看海。然后吃了面。\n第 3 版 · {by}"
+
+
+async def test_a_deleted_activity_has_its_versions_by_whom_they_are(room: Room) -> None:
+    await room.say("早", skipped="command")
+    common = {"chat_id": room.chat_id, "writer": "model", "written_at": NOON}
+    where = {"number": 3, "date": "2026-11-26", "origin": "window", "time": NOON}
+    await Activity(**common, **where, text="早上好。", version=1).save()
+    await editing.edit(room.chat_id, "activity", "3", "早上好。道了早安。", CHE, NOON)
+    await write_day(room, "早上好。")
+    await Memory.filter(chat_id=room.chat_id).update(sources='["3"]')
+    await deleting.delete(room.chat_id, [], [3], NOON + timedelta(minutes=5))
+    listed = [
+        "第 3 版 · 2026-11-27 12:05 · 已删",
+        "第 2 版 · 20003 改写 · 2026-11-27 12:00 · 已清空",
+        "第 1 版 · 模型 · 2026-11-27 12:00 · 已清空",
+    ]
+    assert (await room.told("版本 &3")).splitlines() == listed
+    assert await room.told("版本 &3 3") == "这时候删掉了。\n第 3 版 · 2026-11-27 12:05"
+    assert "这一版已经清空" in await room.told("版本 &3 2")
+    assert "第 2 版已清空，没有文字可以比" in await room.told("对比 &3")
+    assert "第 3 版已删，没有文字可以比" in await room.told("对比 &3 3 3")
+    await room.nianlun.tidy(GROUP)
+    gone = "2026-11-26 里记下的都删掉或清空了，没有剩下可以写的"
+    assert await room.refused("版本 昨天") == gone
+    assert await room.told("昨天") == f"{gone}。"
+    assert await room.told("日期 2026") == f"{gone.replace('-11-26', '')}。"
+    assert "还没有写成记忆" in await room.refused("版本 前天")
+
+
+async def test_a_comparison_cuts_no_quote(room: Room) -> None:
+    await room.say("早")
+    marked = "小鹿说起看海（关键消息：[1]）。"
+    more = "川子说「考过了！太开心了」（关键消息：[1,2]）她说“真的？好。”（关键消息：[2]）。晚安……"
+    await write_day(room, marked, marked + more)
+    assert (await room.told("对比 昨天")).splitlines()[1:] == [
+        "　……1 句没有变",
+        "＋川子说「考过了！太开心了」（#1 #2）",
+        "＋她说“真的？好。”（#2）。",
+        "＋晚安……",
+    ]
 
 
 async def test_activities_and_facts_have_versions_too(room: Room) -> None:

@@ -16,6 +16,7 @@ from plugins.nonebot_plugin_nianlun.store import (
     facts,
     memories,
     messages,
+    provenance,
     recording,
 )
 from plugins.nonebot_plugin_nianlun.store.deleting import Deleted
@@ -150,7 +151,33 @@ async def test_the_last_activity_of_a_day_takes_the_day_with_it(world: World) ->
     assert await memories.target(1, "day", DAY_KEY) is None
     month = await memories.memory(1, "month", MONTH_KEY)
     assert month is None or DAY_KEY not in month.sources
+    assert await provenance.nothing_left(1, DAY_KEY)
+    assert not await provenance.nothing_left(1, MONTH_KEY)
     await sound(world)
+
+
+async def test_of_a_removed_activity_it_stays_known_who_wrote_it(world: World) -> None:
+    await close_days(world, 1, start=FIRST)
+    written = await memories.activity(1, 1)
+    assert written is not None
+    world.clock.time += timedelta(hours=1)
+    await delete(world, numbers=[1])
+    assert await provenance.emptied(1, 1) == ("deleted", world.clock.now())
+    [version] = await memories.versions(1, "activity", "1")
+    assert (version.version, version.text, version.writer) == (1, "", written.writer)
+    assert (version.written_at, version.blanked) == (written.written_at, True)
+
+
+async def test_what_was_withdrawn_whole_was_not_deleted(world: World) -> None:
+    await close_days(world, 1, start=FIRST)
+    activity = await memories.activity(1, 1)
+    assert activity is not None
+    [(first, last)] = activity.ranges
+    await delete(world, seqs=list(range(first, last + 1)))
+    assert await provenance.emptied(1, 1) == ("waiting", None)
+    await world.run()
+    assert await provenance.emptied(1, 1) == ("left", None)
+    assert await provenance.emptied(1, 99) is None
 
 
 async def test_facts_of_what_is_removed_go_with_it(world: World) -> None:

@@ -256,6 +256,8 @@ async def test_speaker_time_and_what_is_shown_hold_for_meaning_too(world: World)
     assert {item.user_id for item in theirs.items} == {RIVER}
     span = (NOW - timedelta(days=30), NOW - timedelta(days=10))
     assert contents(await world.recall(made, time_range=span)) == [ALLERGY]
+    typed = await world.recall(made, f"20天前{QUESTION}", words_only=True)
+    assert (contents(typed), typed.widened) == ([ALLERGY], False)
     address = (await world.recall(made)).items[0].address
     again = await world.recall(made, shown=[address])
     assert address not in [item.address for item in again.items]

@@ -164,6 +164,20 @@ async def test_a_given_time_stands_in_place_of_words(world: World) -> None:
     assert (contents(found), found.widened) == (["又吃火锅"], False)
 
 
+async def test_a_fact_is_of_a_given_time_when_it_was_written_in_it(world: World) -> None:
+    await world.say("早", days=3)
+    await world.know(
+        Fact("event", "hotpot", "火锅，见 [[event:shop]]", 1), Fact("event", "shop", "城西", 1)
+    )
+    day = timedelta(days=1)
+    found = await world.recall("火锅", time_range=(NOW, NOW + day))
+    assert [item.address for item in found.items] == ["[event:hotpot]", "[event:shop]"]
+    for span in ((NOW - day, NOW), (NOW + day, NOW + 2 * day)):
+        assert (await world.recall("火锅", time_range=span)).items == ()
+        assert (await world.recall("火锅", time_range=span, speaker=DEER)).items == ()
+    assert contents(await world.recall("昨天的火锅")) != []
+
+
 async def test_limit_and_budget_and_what_was_dropped(world: World) -> None:
     for number in range(30):
         await world.say(f"第{number}次说起跑步计划，每天早上五公里，风雨无阻", days=20 - number / 2)

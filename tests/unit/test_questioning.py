@@ -189,6 +189,7 @@ def test_who_edited_it_and_when() -> None:
     assert edit_of(more, [model, theirs]) == Edit("20002", at(1), continued=True)
     again = Text("重新写的", "20002", at(3), 4)
     assert edit_of(again, [model, theirs, more]) == Edit("20002", at(3), continued=False)
+    assert edit_of(more, [model, theirs], grows=False) == Edit("20002", at(2), continued=False)
     blank = Text("", "20002", at(1), 1)
     assert edit_of(theirs, [blank]) == Edit("20002", at(1), continued=False)
 
@@ -210,6 +211,13 @@ def test_who_brought_an_earlier_version_back() -> None:
     assert told[:2] == [
         "第 2 版 · 20002 还原自第 1 版 · 2026-11-29 12:00",
         "这篇由 阿澈（20002）还原自第 1 版，于 2026-11-29 12:00",
+    ]
+    edits = {key: edit._replace(continued=True) for key, edit in edits.items()}
+    told = memory_why(note, explain(held, note), replace(SHOWING, edits=edits)).splitlines()
+    since = "，后来又接着写了新的事"
+    assert told[:2] == [
+        f"第 2 版 · 20002 还原自第 1 版{since} · 2026-11-29 12:00",
+        f"这篇由 阿澈（20002）还原自第 1 版，于 2026-11-29 12:00{since}",
     ]
 
 

@@ -10,6 +10,7 @@ from nonebot_plugin_alconna import Args, MultiVar
 
 from ..errors import ChatError
 from ..memory.periods import read_time
+from ..memory.query import wording
 from ..memory.render import display_names, one_line
 from ..store import facts, said, speakers
 from ..store.people import person
@@ -28,6 +29,7 @@ from .finding_views import (
     said_view,
 )
 from .subjects import read_category, read_person
+from .typed import says_something
 from .views import echo
 
 if TYPE_CHECKING:
@@ -125,17 +127,21 @@ class Finding:
     async def _search(self, asked: Asked) -> Answer:
         chat_id = await self._nianlun.settled(asked.chat)
         speaker, within = await self._narrowed(asked, chat_id)
-        found = await self._nianlun.recall(
-            asked.chat,
-            asked.arguments["词"],
+        word = asked.arguments["词"]
+        found = await self._nianlun.recalling.recall(
+            chat_id,
+            word,
             limit=_SEARCH_LINES,
             budget_tokens=_SEARCH_TOKENS,
             speaker=speaker,
             time_range=within,
             asker=asked.user_id,
+            linked=True,
             around=0,
+            words_only=True,
         )
-        return Answer(found_view(found, asked.arguments["词"]), "找到这些" if found.items else "")
+        wanted = wording(word, self._nianlun.clock.now(), self._nianlun.calendar)
+        return Answer(found_view(found, wanted), "找到这些" if found.items else "")
 
     async def _narrowed(
         self, asked: Asked, chat_id: int
@@ -173,7 +179,7 @@ class Finding:
         if not typed:
             return Answer(categories_view(await facts.listed(chat_id)))
         category, colon, name = (part.strip() for part in typed.partition(":"))
-        if not any(map(str.isalnum, category)) or (colon and not name):
+        if not says_something(category.strip("@#&")) or (colon and not name):
             raise WrongUsage("写一个分类，或者 分类:名。")
         category = read_category(category)
         rows = await facts.listed(chat_id, category=category)

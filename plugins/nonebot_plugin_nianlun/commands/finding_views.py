@@ -10,8 +10,8 @@ from ..memory.calendar import Calendar
 from ..memory.keymarks import show_key_marks
 from ..memory.links import parse_links
 from ..memory.render import one_line
-from ..memory.search import Recalled, RecallResult
-from ..memory.terms import fold, index_terms, telling_terms
+from ..memory.search import RecallResult
+from ..memory.terms import fold, index_terms, telling_parts, telling_terms
 from ..types import Message
 from .views import moment
 
@@ -43,8 +43,8 @@ def said_view(lines: Sequence[Message], calendar: Calendar) -> str:
     return "\n".join(f"#{one.seq} {moment(one.time, calendar)} {_short(one.text)}" for one in lines)
 
 
-def found_view(found: RecallResult, asked: str) -> str:
-    """`asked` is what was looked for."""
+def found_view(found: RecallResult, wording: str) -> str:
+    """`wording` is what should be written there (see `query.wording`)."""
     if not found.items:
         return "没有找到。"
     # A person may have typed what looks like a reference; only in what was written it is one.
@@ -52,21 +52,26 @@ def found_view(found: RecallResult, asked: str) -> str:
         item.text if item.kind == "message" else show_key_marks(item.text) for item in found.items
     ]
     lines = [line.removeprefix("- ") for line in lines]
-    if not any(_has_what_was_asked(item, asked) for item in found.items):
+    if not any(_says(f"{item.text} {item.content}", wording) for item in found.items):
         lines.insert(0, "没有正好写到的，相近的有这些：")
     if found.widened:
         lines.insert(0, "那段时间里没有，别的时候有这些：")
     return "\n".join(lines)
 
 
-def _has_what_was_asked(item: Recalled, asked: str) -> bool:
-    """Whether a word that was typed is in it, or a term that is more than a single character,
-    which all kinds of words share."""
-    text = fold(f"{item.text} {item.content}")
-    telling = {term for term in telling_terms(asked) if len(term) > 1}
-    return any(word in text for word in fold(asked).split()) or not telling.isdisjoint(
-        index_terms(text)
-    )
+def _says(text: str, wording: str) -> bool:
+    """Whether each telling part of what was typed stands in the text, itself or by all of its
+    terms of two or more characters; where no part tells anything, whether all typed words do."""
+    text = fold(text)
+    held = set(index_terms(text))
+    parts = telling_parts(wording) or fold(wording).split()
+    return all(part in text or _has_all(held, part) for part in parts)
+
+
+def _has_all(held: set[str], part: str) -> bool:
+    # A single character all kinds of words share.
+    terms = [term for term in telling_terms(part) if len(term) > 1]
+    return bool(terms) and held.issuperset(terms)
 
 
 def originals_view(

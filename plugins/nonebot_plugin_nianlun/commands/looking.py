@@ -13,10 +13,9 @@ from nonebot_plugin_alconna import Args, MultiVar
 from ..errors import ChatError
 from ..memory.anniversaries import same_dates
 from ..memory.calendar import titled
-from ..memory.edits import brought_back
 from ..memory.periods import PERIOD_HINT, PERIOD_SHAPE, read_date, read_time
 from ..memory.render import display_names, one_line
-from ..store import chats, facts, memories, usage
+from ..store import chats, facts, memories, provenance, usage
 from ..store.database import trouble_of
 from ..store.speakers import current_names
 from ..types import Activity, Memory, MemoryKind, is_edited
@@ -34,7 +33,14 @@ from .looking_views import (
     versions_view,
 )
 from .subjects import Subject, read_fact, read_subject
-from .views import activities_view, echo, memory_view, status_view, troubles_view
+from .views import (
+    activities_view,
+    echo,
+    memory_view,
+    nothing_left_view,
+    status_view,
+    troubles_view,
+)
 
 if TYPE_CHECKING:
     from ..lifecycle import Nianlun
@@ -133,7 +139,8 @@ class Looking:
             if activities:
                 parts.append(activities_view(activities, self._calendar))
         if not parts:
-            return Answer(f"{titled(key)}我还没有记下什么。")
+            told = await self._nothing_left(asked, key) or f"{titled(key)}我还没有记下什么"
+            return Answer(f"{told}。")
         return Answer("\n\n".join(parts), titled(key))
 
     async def _period(self, asked: Asked) -> Answer:
@@ -147,16 +154,21 @@ class Looking:
             return await self._day(asked, date.fromisoformat(key))
         memory = await self._nianlun.memory(asked.chat, kind, key)
         if memory is None:
-            return Answer(f"{key} 还没有写成记忆。可以先看其中的某一天。")
+            told = await self._nothing_left(asked, key)
+            return Answer(f"{told or f'{key} 还没有写成记忆。可以先看其中的某一天'}。")
         return Answer(await self._memory_view(asked, memory), key)
 
     async def _memory_view(self, asked: Asked, memory: Memory) -> str:
-        again = None
+        edit = None
         if is_edited(memory.writer) and (chat_id := await chats.find(asked.chat)) is not None:
-            earlier = await memories.versions(chat_id, memory.kind, memory.period)
-            before = ((old.version, old.text) for old in earlier)
-            again = brought_back(memory.text, memory.writer, before)
-        return memory_view(memory, self._calendar, again)
+            _, edit = (await provenance.texts(chat_id, memory.kind, memory.period, memory))[-1]
+        return memory_view(memory, self._calendar, edit)
+
+    async def _nothing_left(self, asked: Asked, period: str) -> str | None:
+        """That all that was noted of a period is gone; None where it is not so."""
+        chat_id = await chats.find(asked.chat)
+        gone = chat_id is not None and await provenance.nothing_left(chat_id, period)
+        return nothing_left_view(period) if gone else None
 
     def _date(self, typed: str) -> tuple[MemoryKind, str] | None:
         return read_date(typed, self._calendar, self._nianlun.clock.now())
@@ -231,15 +243,25 @@ class Looking:
             now = await memories.activity(chat_id, int(subject.ref))
         else:
             now = await memories.target(chat_id, subject.kind, subject.ref)
-        earlier = await memories.versions(chat_id, subject.kind, subject.ref)
-        versions: list[Version] = []
-        for one in (*earlier, *([] if now is None else [now])):
-            again = brought_back(one.text, one.writer, ((v.number, v.text) for v in versions))
-            versions.append(Version(one.version, one.text, one.writer, one.written_at, again))
+        versions = [
+            Version(one.version, one.text, one.writer, one.written_at, edit)
+            for one, edit in await provenance.texts(chat_id, subject.kind, subject.ref, now)
+        ]
         if not versions:
-            what = f"没有{subject}" if subject.kind == "activity" else f"{subject} 还没有写成记忆"
-            raise ChatError(what)
+            raise ChatError(await self._never_written(chat_id, subject))
+        if subject.kind == "activity":
+            emptied = await provenance.emptied(chat_id, int(subject.ref))
+            if emptied is not None and emptied.state == "deleted":
+                number = versions.pop().number
+                versions.append(Version(number, "", None, emptied.at, gone="已删"))
         return versions
+
+    async def _never_written(self, chat_id: int, subject: Subject) -> str:
+        if subject.kind == "activity":
+            return f"没有{subject}"
+        if await provenance.nothing_left(chat_id, subject.ref):
+            return nothing_left_view(subject.ref)
+        return f"{subject} 还没有写成记忆"
 
     async def _fact_versions(
         self, chat_id: int, category: str, name: str
@@ -253,7 +275,7 @@ class Looking:
             texts = [*await facts.journal(row.id), row]
             key = f"{owner_words(row.owner, owners)}的 {one_line(f'{category}:{name}')}"
             found[key] = [
-                Version(number, text.text, None, text.written_at)
+                Version(number, text.text, None, text.written_at, gone="拿掉了")
                 for number, text in enumerate(texts, 1)
             ]
         return found
@@ -283,5 +305,5 @@ def _of(versions: Sequence[Version], number: int) -> Version:
             return version
     last = versions[-1].number
     if 0 < number < last:
-        raise WrongUsage(f"第 {number} 版已经删掉了，现在到第 {last} 版。")
+        raise WrongUsage(f"第 {number} 版已经清空了，现在到第 {last} 版。")
     raise WrongUsage(f"没有第 {str(number)[:12]} 版，现在到第 {last} 版。")

@@ -8,21 +8,28 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from difflib import SequenceMatcher
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ..memory.calendar import Calendar, titled
+from ..memory.evidence import QUOTE
 from ..memory.keymarks import show_key_marks
 from ..memory.layers import ROLES, cost_line
 from ..memory.prompt import ReplyPrompt
 from ..memory.render import one_line
 from ..memory.units import count_units
+from ..memory.why import Edit
 from ..types import Memory
 from .views import moment, version_line
 
 if TYPE_CHECKING:
     from ..store.models import UsageCount
 
-_SENTENCES = re.compile(r"[^。！？!?；;\n]+[。！？!?；;]*[”’」』）)]*(?:（#[^）]*）)?\n*|\n+")
+_MARK = r"（#\d+(?: #\d+)*+）"
+# What somebody said is one piece, whatever ends in it, and a mark ends what it stands behind.
+_SENTENCES = re.compile(
+    rf"(?:{QUOTE}|『[^『』]*+』|“[^“”]*+”|(?!{_MARK})[^。！？!?；;\n])++"
+    rf"[。！？!?；;]*…*[”’」』）)]*(?:{_MARK}[。！？!?；;，]*)?\n*|{_MARK}|\n+"
+)
 _PURPOSES = {
     "reply": "回复",
     "activity": "写活动",
@@ -32,8 +39,12 @@ _PURPOSES = {
     "embedding": "向量",
     "caption": "看图",
 }
-_GONE = {False: " · 已清空", True: " · 拿掉了"}
-"""What a version without a text is called; by whether it is a fact's."""
+_Gone: TypeAlias = Literal["已清空", "已删", "拿掉了"]
+_WHY_GONE: dict[_Gone, str] = {
+    "已清空": "这一版已经清空：它用到的话被撤回、删掉或忘记了。",
+    "已删": "这时候删掉了。",
+    "拿掉了": "这时候拿掉了。",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +53,16 @@ class Version:
 
     number: int
     text: str
-    """Empty when it held something that was taken back, and while a fact was taken away."""
+    """Empty when it held something that was taken back, when the note was deleted, and while a
+    fact was taken away."""
     writer: str | None
-    """None of a fact."""
-    written_at: datetime
-    again: int | None = None
-    """The earlier version that a person brought back with it."""
+    """None of a fact, and where the note was deleted: nobody wrote that."""
+    written_at: datetime | None
+    """None where it is not on record."""
+    edit: Edit | None = None
+    """That a person wrote it."""
+    gone: _Gone = "已清空"
+    """What it is where it has no text."""
 
 
 def earlier_years_view(days: Iterable[Memory]) -> str:
@@ -94,28 +109,32 @@ def versions_view(versions: Sequence[Version], calendar: Calendar) -> str:
     for one in versions:
         if missing := one.number - before - 1:
             first = f"{before + 1}" if missing == 1 else f"{before + 1}–{one.number - 1}"
-            lines.append(f"第 {first} 版 · 已删")
-        size = f" · {count_units(one.text)} 字" if one.text else _GONE[one.writer is None]
-        lines.append(_frame(one, calendar) + size)
+            lines.append(f"第 {first} 版 · 已清空")
+        size = f"{count_units(one.text)} 字" if one.text else one.gone
+        lines.append(f"{_frame(one, calendar)} · {size}")
         before = one.number
     return "\n".join(reversed(lines))
 
 
 def version_view(one: Version, calendar: Calendar) -> str:
-    text = show_key_marks(one.text) or "这一版已经清空：它用到的话被撤回或忘记了。"
-    if one.writer is None:
-        text = one.text or "这时候拿掉了。"
+    text = one.text if one.writer is None else show_key_marks(one.text)
+    text = text or _WHY_GONE[one.gone]
     return f"{text}\n{_frame(one, calendar)}"
 
 
 def _frame(one: Version, calendar: Calendar) -> str:
+    if one.written_at is None:
+        return f"第 {one.number} 版"
     if one.writer is None:
         return f"第 {one.number} 版 · {moment(one.written_at, calendar)}"
-    return version_line(one.number, one.writer, one.written_at, calendar, one.again)
+    return version_line(one.number, one.writer, one.written_at, calendar, one.edit)
 
 
 def comparison(old: Version, new: Version) -> str:
     """Sentence by sentence: `－` what is gone, `＋` what is new; what stayed is counted."""
+    for one in (old, new):
+        if not one.text and one.gone != "拿掉了":
+            return f"第 {one.number} 版{one.gone}，没有文字可以比。"
     before, after = (_sentences(show_key_marks(one.text)) for one in (old, new))
     lines: list[str] = []
     for tag, i, j, k, m in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():

@@ -15,12 +15,17 @@ from ..types import MemoryKind, Message, NoteKind
 from .command import Answer, Asked, Command, WrongUsage, rest_of_line
 from .questioning_views import Showing, activity_why, fact_why, memory_why
 from .subjects import Subject, read_fact, read_subject
-from .views import echo
+from .views import echo, nothing_left_view
 
 if TYPE_CHECKING:
     from ..lifecycle import Nianlun
 
 _MOST_OWNERS = 3
+_EMPTIED = {
+    "deleted": "已经删掉了",
+    "waiting": "里面有话收回了，正等着重写",
+    "left": "已经清空：里面有话收回或忘记了，剩下的没有值得记的",
+}
 
 
 class Questioning:
@@ -66,6 +71,8 @@ class Questioning:
 
     async def _missing(self, chat_id: int, kind: MemoryKind, period: str) -> str:
         if await memories.target(chat_id, kind, period) is None:
+            if await provenance.nothing_left(chat_id, period):
+                return nothing_left_view(period)
             return f"{period} 还没有写成记忆"
         return f"{period} 里面有话收回或删掉了，正等着重写，写好了再来"
 
@@ -73,10 +80,9 @@ class Questioning:
         activity = await memories.activity(chat_id, number)
         if activity is None:
             raise CorrectionError(f"没有活动 &{number}")
+        if (emptied := await provenance.emptied(chat_id, number)) is not None:
+            raise CorrectionError(f"活动 &{number} {_EMPTIED[emptied.state]}")
         window = await provenance.window(chat_id, activity)
-        if not activity.text:
-            state = "里面有话收回了，正等着重写" if window else "已经删掉了"
-            raise CorrectionError(f"活动 &{number} {state}")
         held = await provenance.beneath(chat_id, activity)
         why = explain(held, held.activities[number])
         showing = await self._showing(chat_id, window, held)

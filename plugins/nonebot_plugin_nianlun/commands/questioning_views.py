@@ -12,7 +12,7 @@ from ..memory.render import display_names, one_line, text_of
 from ..memory.why import Edit, FactWhy, Why
 from ..types import COMMAND_LINE, Activity, Memory, Message, NoteKind
 from .correcting_views import owner_words
-from .views import WRITERS, moment, version_line, writer_words
+from .views import SINCE, WRITERS, moment, version_line, writer_words
 
 _BRANCH_LINES = 12
 """Of what one passage was made of, so many lines at most."""
@@ -98,20 +98,14 @@ def _rest(why: Why) -> str:
 
 def _frame(note: Memory | Activity, kind: NoteKind, ref: str, showing: Showing) -> str:
     edit = showing.edits.get((kind, ref))
-    again = None if edit is None else _again(edit)
-    return version_line(note.version, note.writer, note.written_at, showing.calendar, again)
-
-
-def _again(edit: Edit) -> int | None:
-    """The version that the note still is, word for word."""
-    return None if edit.continued else edit.again
+    return version_line(note.version, note.writer, note.written_at, showing.calendar, edit)
 
 
 def _edited(showing: Showing, kind: NoteKind, ref: str) -> list[str]:
     edit = showing.edits.get((kind, ref))
     if edit is None:
         return []
-    since = "，后来又接着写了新的事" if edit.continued else ""
+    since = SINCE if edit.continued else ""
     at = moment(edit.at, showing.calendar)
     done = "改写" if edit.again is None else f"还原自第 {edit.again} 版，"
     if edit.by == COMMAND_LINE:
@@ -169,7 +163,7 @@ def _node(
 def _by(edit: Edit | None, showing: Showing) -> str:
     if edit is None:
         return ""
-    return f"（{writer_words(edit.by, _again(edit), showing.names)}）"
+    return f"（{writer_words(edit.by, edit, showing.names)}）"
 
 
 def _words(found: Trace) -> str:

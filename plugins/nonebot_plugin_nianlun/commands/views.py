@@ -10,9 +10,12 @@ from ..memory.calendar import Calendar
 from ..memory.invariants import Inspection
 from ..memory.keymarks import show_key_marks
 from ..memory.render import one_line
+from ..memory.why import Edit
 from ..types import COMMAND_LINE, Activity, ChatKind, ChatStatus, Forgotten, Memory, TidyReport
 
 WRITERS = {"model": "模型", "offline": "离线写手", COMMAND_LINE: "命令行导入的改写"}
+SINCE = "，后来又接着写了新的事"
+"""Behind the name of a person to whose text a writer added something."""
 _NAMELESS: Mapping[str, str] = {}
 
 
@@ -23,9 +26,14 @@ def echo(typed: str, most: int = 20) -> str:
     return seen.strip()[:most] or "（看不见的字）"
 
 
-def memory_view(memory: Memory, calendar: Calendar, again: int | None = None) -> str:
-    """A day, month or year, with who wrote it and when; `again`: the version it brought back."""
-    frame = version_line(memory.version, memory.writer, memory.written_at, calendar, again)
+def nothing_left_view(period: str) -> str:
+    """Of a period that has no text any more, without a full stop."""
+    return f"{period} 里记下的都删掉或清空了，没有剩下可以写的"
+
+
+def memory_view(memory: Memory, calendar: Calendar, edit: Edit | None = None) -> str:
+    """A day, month or year, with who wrote it and when; `edit`: that a person did."""
+    frame = version_line(memory.version, memory.writer, memory.written_at, calendar, edit)
     return f"{show_key_marks(memory.text)}\n{frame}"
 
 
@@ -34,21 +42,22 @@ def version_line(
     writer: str,
     written_at: datetime,
     calendar: Calendar,
-    again: int | None = None,
+    edit: Edit | None = None,
 ) -> str:
-    """`第 2 版 · 模型 · 2026-11-30 01:30`; `again`: the earlier version that it brought back."""
-    who = writer_words(writer, again)
+    """`第 2 版 · 模型 · 2026-11-30 01:30`; `edit`: that a person wrote it."""
+    who = writer_words(writer, edit)
     return f"第 {version} 版 · {who} · {moment(written_at, calendar)}"
 
 
 def writer_words(
-    writer: str, again: int | None = None, names: Mapping[str, str] = _NAMELESS
+    writer: str, edit: Edit | None = None, names: Mapping[str, str] = _NAMELESS
 ) -> str:
     """Who wrote a text; a person by the name in `names`, or by number."""
+    since = SINCE if edit and edit.continued else ""
     if writer in WRITERS:
-        return WRITERS[writer]
-    done = "改写" if again is None else f"还原自第 {again} 版"
-    return f"{one_line(names.get(writer, writer))} {done}"
+        return f"{WRITERS[writer]}{since}"
+    done = f"还原自第 {edit.again} 版" if edit and edit.again else "改写"
+    return f"{one_line(names.get(writer, writer))} {done}{since}"
 
 
 def activities_view(activities: Sequence[Activity], calendar: Calendar) -> str:

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
+from itertools import groupby, islice
 import re
 from typing import TypeVar
 
 from ..errors import NoteRejected
 from ..types import Activity, Memory, NoteKind, RollupTask, is_edited
+from .evidence import quoted_spans
 from .keymarks import find_key_messages, key_mark, normalise_key_marks
 from .notes import check_note
-from .provenance import sentences
+from .provenance import Sentence, sentences
 
 _Source = TypeVar("_Source", bound=Activity | Memory)
 
@@ -83,20 +85,50 @@ def news(source: _Source, held: Collection[str], target: str) -> _Source | None:
 
     `held`: what the source said when it was added to `target`. Of a source that a person wrote all
     other sentences are new. A writer only says otherwise what it said before, so of its sentences
-    those are that cite a message that was not cited then, or none.
+    those are that cite a message that was not cited then, or none. What is new cites what it cites
+    in the source, or less where one mark of it can be shared out to what each sentence quotes.
     """
     said = {_words(part.text) for text in held for part in sentences(text)}
     cited = {key for text in held for key in find_key_messages(text)}
-    new: list[str] = []
-    for part in sentences(source.text, source.key_messages):
-        again = not is_edited(source.writer) and part.key_messages
-        if (words := _words(part.text)) in said or words in target:
-            continue
-        if not (again and cited.issuperset(part.key_messages)):
-            mark = key_mark(part.key_messages) if part.key_messages else ""
-            new.append(f"{part.text}{mark}")
-    text = "".join(new).strip()
+    retold = not is_edited(source.writer)
+    new = ""
+    parts = sentences(source.text, source.key_messages)
+    for keys, group in groupby(parts, key=lambda part: part.key_messages):
+        fresh: list[Sentence] = []
+        for part in _shared_out(list(group), keys):
+            again = retold and keys and cited.issuperset(part.key_messages or keys)
+            if not again and (words := _words(part.text)) not in said and words not in target:
+                fresh.append(part)
+        new += "".join(f"{part.text}{key_mark(part.key_messages or keys)}" for part in _led(fresh))
+    text = new.strip()
     return replace(source, text=text, key_messages=find_key_messages(text)) if text else None
+
+
+def _shared_out(group: list[Sentence], keys: tuple[int, ...]) -> list[Sentence]:
+    """The sentences of one mark, each with the message that it quotes where there is one for each
+    quote; those without a quote with none."""
+    quotes = [len(quoted_spans(part.text)) for part in group]
+    if sum(quotes) != len(keys):
+        return group
+    left = iter(keys)
+    return [
+        replace(part, key_messages=tuple(islice(left, count)))
+        for part, count in zip(group, quotes, strict=True)
+    ]
+
+
+def _led(parts: Iterable[Sentence]) -> list[Sentence]:
+    """Sentences of one mark put together as one mark can stand behind them."""
+    told: list[Sentence] = []
+    for part in parts:
+        last = told[-1] if told else None
+        if last and (last.key_messages == part.key_messages or not last.key_messages):
+            told[-1] = replace(part, text=last.text + part.text)
+        elif last and not part.key_messages:
+            told[-1] = replace(last, text=last.text + part.text)
+        else:
+            told.append(part)
+    return told
 
 
 def _words(sentence: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 import re
 from typing import Literal, TypeAlias
 
@@ -22,7 +23,10 @@ _TOKEN = re.compile(
     rf"(?P<end>[。！？!?；\n]+…*)|{QUOTE}|『[^『』]*+』|“[^“”]*+”|[^。！？!?；\n「『“（(]+|.",
     re.DOTALL,
 )
-_RUN = 3
+_RUN = 2
+"""Characters: a word of most scripts without blanks."""
+_LONGEST_PIECE = 120
+"""Characters of sentences of one mark that are taken together."""
 _CLOSING = re.compile(r"[ \t]*[。！？!?；，、…\n]+")
 
 
@@ -58,8 +62,8 @@ class Trace:
     """The period, or the number of an activity."""
     sentence: Sentence
     below: tuple[Trace, ...]
-    """What one layer down shares a cited message with it, in each group of sentences the one
-    that is nearest in wording, or all where they are its very words; none of an activity."""
+    """What one layer down shares a cited message with it, of each group of sentences those that
+    tell the words of these messages; none of an activity."""
     messages: tuple[Message, ...]
     """Of an activity: the cited messages, which lie in its window."""
 
@@ -158,7 +162,7 @@ def trace(held: Held, note: Memory | Activity, sentence: Sentence) -> Trace:
     below = [
         trace(held, source, part)
         for source in _sources(held, note)
-        for part in _sharing(source, sentence)
+        for part in _sharing(source, sentence, held.messages)
     ]
     return Trace(note.kind, note.period, sentence, tuple(below), ())
 
@@ -175,23 +179,53 @@ def _sources(held: Held, note: Memory) -> Iterator[Memory | Activity]:
 
 
 def kinship(text: str, other: str) -> int:
-    """How near two texts are in wording: how many runs of three characters of one both have."""
-    runs = {text[i : i + _RUN] for i in range(len(text) - _RUN + 1)}
-    return sum(run in other for run in runs)
+    """How near two texts are in wording: how many runs of two letters both have."""
+    return len(_runs(text) & _runs(other))
 
 
-def _sharing(note: Memory | Activity, sentence: Sentence) -> Iterator[Sentence]:
+def _runs(text: str) -> set[str]:
+    runs = (text[i : i + _RUN] for i in range(len(text) - _RUN + 1))
+    return {run for run in runs if run.isalnum()}
+
+
+def _sharing(
+    note: Memory | Activity, sentence: Sentence, said: Mapping[int, Message]
+) -> Iterator[Sentence]:
     """What `note` says that cites any message of `sentence`, each with only these."""
-    groups: dict[tuple[int, ...], list[str]] = {}
-    for part in sentences(note.text, note.key_messages):
-        shared = tuple(n for n in part.key_messages if n in sentence.key_messages)
+    groups: dict[tuple[int, ...], list[list[str]]] = {}
+    parts = sentences(note.text, note.key_messages)
+    for cited, run in groupby(parts, key=lambda part: part.key_messages):
+        shared = tuple(n for n in cited if n in sentence.key_messages)
         if shared:
-            groups.setdefault(shared, []).append(part.text)
-    for shared, texts in groups.items():
-        whole = "".join(texts)
-        if whole.strip() != sentence.text.strip():
-            whole = max(texts, key=lambda text: kinship(text, sentence.text))
-        yield Sentence(whole, shared)
+            groups.setdefault(shared, []).append([part.text for part in run])
+    for shared, runs in groups.items():
+        words = [said[n].text for n in shared if n in said]
+        yield Sentence(_telling(runs, sentence.text, words), shared)
+
+
+def _telling(runs: Sequence[Sequence[str]], above: str, words: Sequence[str]) -> str:
+    """Of runs of sentences, each of one mark, what tells these words and stands behind `above`.
+
+    That is the one sentence nearest to them, or a piece of its run that holds for each message and
+    each sentence of `above` the one nearest to it, when that piece is short.
+    """
+    for run in runs:
+        if (whole := "".join(run)).strip() == above.strip():
+            return whole
+
+    def worth(text: str) -> tuple[int, int]:
+        told = sum(kinship(word, text) + (word in text) for word in words)
+        return told, kinship(above, text)
+
+    run = max(runs, key=lambda run: max(map(worth, run)))
+    best = max(range(len(run)), key=lambda place: worth(run[place]))
+    places = {best}
+    for sought in (*words, *(part.text for part in sentences(above))):
+        near = [kinship(sought, text) for text in run]
+        if max(near):
+            places.add(near.index(max(near)))
+    piece = "".join(run[min(places) : max(places) + 1])
+    return piece if len(piece.strip()) <= _LONGEST_PIECE else run[best]
 
 
 def _covers(activity: Activity, seq: int) -> bool:

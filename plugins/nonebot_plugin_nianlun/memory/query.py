@@ -133,6 +133,16 @@ def understand(
     )
 
 
+def wording(text: str, now: datetime, calendar: Calendar) -> str:
+    """What a text wants to see written, folded: without its words of time and those that ask
+    for whatever there is; empty when it is of a time and nothing else."""
+    span, rest = _read_time(text[:_LONGEST], {}, now, calendar)
+    words = _ANYTHING_SAID.sub(" ", fold(rest))
+    if telling_terms(words):
+        return words
+    return fold(text) if span is None else ""
+
+
 def _read_time(
     text: str, people: Mapping[str, AbstractSet[str]], now: datetime, calendar: Calendar
 ) -> tuple[TimeRange | None, str]:

@@ -20,7 +20,9 @@ class Search:
     favoured: tuple[str, ...] = ()
     """Speakers that count like a matching term: who asks, and who is named in the question."""
     span: tuple[datetime, datetime] | None = None
-    """Only from the first moment until before the second, in UTC; facts have no time."""
+    """Only from the first moment until before the second, in UTC; of facts see `fact_span`."""
+    fact_span: tuple[datetime, datetime] | None = None
+    """The same of facts, by when they were written: what is true now has no other time."""
     before_seq: int | None = None
     """Only messages with a lower seq: the later ones stand in the history already."""
     per_kind: int = 60

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import groupby
 from pathlib import Path
 import re
 from typing import Final
@@ -85,6 +86,17 @@ def telling_terms(text: str) -> list[str]:
     return list(telling)[:_MOST_QUERY_TERMS]
 
 
+def telling_parts(text: str) -> list[str]:
+    """The parts of `text` that its telling terms are from, folded: 账 of 你们还记得账上有什么."""
+    parts: list[str] = []
+    for kind, run in _runs(_CALLED_WHAT.sub(" ", text[:_LONGEST_QUERY])):
+        if kind == "han":
+            parts += ("".join(words) for words in _stretches(run))
+        elif run not in _STOP_WORDS:
+            parts.append(run)
+    return parts
+
+
 def fold(text: str) -> str:
     """`text` without differences of case, width and composition."""
     return unicodedata.normalize("NFKC", text).casefold()
@@ -124,17 +136,19 @@ def _telling_of(kind: str, run: str) -> list[str]:
     if kind == "unspaced":
         return _pairs(run)
     terms: list[str] = []
-    stretch = ""
-    for word in [*_words(run), ""]:
-        if word and word not in _STOP_WORDS:
-            stretch += word
-            if len(word) != 2:
-                terms.append(word)
-            continue
+    for words in _stretches(run):
+        terms += (word for word in words if len(word) != 2)
+        stretch = "".join(words)
         if len(stretch) > 1:
             terms += _pairs(stretch)
-        stretch = ""
     return terms
+
+
+def _stretches(run: str) -> Iterator[list[str]]:
+    """The words of each stretch of Chinese between those that any sentence may hold."""
+    for any_sentence, words in groupby(_words(run), _STOP_WORDS.__contains__):
+        if not any_sentence:
+            yield list(words)
 
 
 def _words(run: str) -> list[str]:

@@ -80,16 +80,16 @@ def _telling(found: Trace) -> tuple[bool, bool, int]:
     return found.complete, bool(quoted_spans(text)), len(found.reached)
 
 
-def edit_of(now: Text, earlier: Sequence[Text]) -> Edit | None:
+def edit_of(now: Text, earlier: Sequence[Text], *, grows: bool = True) -> Edit | None:
     """Who wrote a note and when, if it was a person. `earlier`: its versions, oldest first.
 
     What was added since by a writer stands in a version of the same person's that holds their
-    words.
+    words; to a note that does not grow, as an activity, nothing is added.
     """
     if not is_edited(now.writer):
         return None
     first = now
-    for old in reversed(earlier):
+    for old in reversed(earlier if grows else ()):
         if old.writer != now.writer or not old.text or old.text.strip() not in first.text:
             break
         first = old

@@ -21,6 +21,7 @@ from .models import Activity as ActivityRow
 from .models import Exclusion
 from .models import Memory as MemoryRow
 from .models import Message as MessageRow
+from .notes import keep_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,8 @@ async def _delete_activity(chat_id: int, number: int, at: datetime) -> bool:
 
 async def _take_out(row: ActivityRow) -> None:
     await withdrawals.blank_notes(row.chat_id, [row.id])
+    # Empty as it is by now, it tells who had written what was deleted.
+    await keep_version(await ActivityRow.get(id=row.id))
     # With another version: whoever writes it or its day at this moment comes too late.
     changes = {"stale": False, "merged": True, "version": F("version") + 1}
     await ActivityRow.filter(id=row.id).update(**changes)

@@ -86,7 +86,7 @@ async def restore(
         old = await NoteVersion.get_or_none(chat_id=chat_id, kind=kind, ref=ref, version=version)
     if old is None:
         if 0 < version < row.version:
-            raise CorrectionError(f"{_called(row)} 的第 {version} 版已经删掉了，不能还原")
+            raise CorrectionError(f"{_called(row)} 的第 {version} 版已经清空了，不能还原")
         named = str(version)[:_LONGEST_NUMBER]
         raise CorrectionError(f"{_called(row)} 没有第 {named} 版，现在是第 {row.version} 版")
     if old.blanked or not old.text:

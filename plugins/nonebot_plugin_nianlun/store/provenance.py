@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 import json
+from typing import Literal, NamedTuple
 
 from tortoise.expressions import Q
 from tortoise.functions import Count, Max, Min
@@ -17,7 +18,9 @@ from . import facts, memories
 from .keys import chunks
 from .messages import to_message
 from .models import Activity as ActivityRow
+from .models import Exclusion
 from .models import Fact as FactRow
+from .models import Memory as MemoryRow
 from .models import Message as MessageRow
 from .speakers import current_names
 
@@ -28,6 +31,17 @@ _BELOW: dict[MemoryKind, tuple[tuple[MemoryKind, int], ...]] = {
     "day": (),
 }
 """The layers of memories under each, with how much of a date is their period."""
+_MOMENT = timedelta(microseconds=1)
+
+
+class Emptied(NamedTuple):
+    """Why an activity has no text."""
+
+    state: Literal["deleted", "waiting", "left"]
+    """Somebody deleted it; it waits to be written anew; or what was left of its messages is not
+    worth noting."""
+    at: datetime | None
+    """When it was deleted, as far as that is on record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,13 +141,47 @@ async def edits(chat_id: int, held: Held) -> dict[tuple[NoteKind, str], Edit]:
         ref = str(note.number) if isinstance(note, Activity) else note.period
         if not is_edited(note.writer):
             continue
-        earlier = await memories.versions(chat_id, kind, ref)
-        texts = [Text(old.text, old.writer, old.written_at, old.version) for old in earlier]
-        now = Text(note.text, note.writer, note.written_at, note.version)
-        edit = edit_of(now, texts)
-        if edit is not None:
+        if (edit := (await texts(chat_id, kind, ref, note))[-1][1]) is not None:
             found[kind, ref] = edit
     return found
+
+
+async def texts(
+    chat_id: int, kind: NoteKind, ref: str, note: Memory | Activity | None
+) -> list[tuple[Text, Edit | None]]:
+    """Every version of a note that is on record, oldest first, and who wrote it if a person did.
+
+    `note`: as it stands; None where only earlier versions are wanted.
+    """
+    found: list[Text] = []
+    for one in (*await memories.versions(chat_id, kind, ref), *([] if note is None else [note])):
+        found.append(Text(one.text, one.writer, one.written_at, one.version))
+    grows = kind != "activity"
+    return [(text, edit_of(text, found[:place], grows=grows)) for place, text in enumerate(found)]
+
+
+async def emptied(chat_id: int, number: int) -> Emptied | None:
+    """Why an activity has no text; None where it has one, or where there is no such activity."""
+    row = await ActivityRow.get_or_none(chat_id=chat_id, number=number)
+    if row is None or row.text:
+        return None
+    if row.stale:
+        return Emptied("waiting", None)
+    # The time of a window is that of its last message, where what keeps it away ends.
+    gone = Exclusion.filter(chat_id=chat_id, reason__in=["window", "moment"])
+    removal = await gone.filter(ends=row.time + _MOMENT).order_by("-created_at").first()
+    left = await MessageRow.filter(chat_id=chat_id, activity_id=row.id).exists()
+    if left or (removal is None and row.from_seq is None):
+        return Emptied("left", None)
+    return Emptied("deleted", None if removal is None else removal.created_at)
+
+
+async def nothing_left(chat_id: int, period: str) -> bool:
+    """Whether a day, month or year was noted and all its activities were deleted or emptied."""
+    noted = ActivityRow.filter(chat_id=chat_id, date__startswith=period)
+    stands = noted.filter(Q(stale=True) | ~Q(text=""))
+    days = MemoryRow.filter(chat_id=chat_id, kind="day", period__startswith=period)
+    return await noted.exists() and not await stands.exists() and not await days.exists()
 
 
 async def facts_why(chat_id: int, category: str, name: str) -> list[FactWhy]:

@@ -46,6 +46,10 @@ _NEWEST_LINES = (
 )
 _ACTIVITIES = "SELECT number, text, owner, date, time FROM nianlun_activity WHERE chat_id = ?"
 _PERIODS = "SELECT id, text, kind, period FROM nianlun_memory WHERE chat_id = ?"
+_FACTS_WITHIN = (
+    f"SELECT {sql_document('fact', 'id')} AS id FROM nianlun_fact WHERE chat_id = ?"
+    " AND written_at >= ? AND written_at < ?"
+)
 _FACT_ROWS = (
     "SELECT id, text, owner, name, category, written_at FROM nianlun_fact WHERE chat_id = ?"
 )
@@ -130,7 +134,8 @@ def _may_come(one: Candidate, where: _Where) -> bool:
     if one.kind == "message":
         before = search.before_seq
         return _allowed(one, search, where.span) and (before is None or one.ref < before)
-    return not search.said_by or one.user_id in search.said_by
+    # Which notes are of the time that is asked about their own times do not tell.
+    return _allowed(one, search, where.fact_span if one.kind == "fact" else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +148,11 @@ class _Where:
     @property
     def span(self) -> tuple[datetime, datetime] | None:
         """The time that is asked about, as far as a calendar reaches."""
-        if self.search.span is None:
-            return None
-        begin, end = (min(max(moment, _EARLIEST), _LATEST) for moment in self.search.span)
-        return begin.astimezone(UTC), end.astimezone(UTC)
+        return _reachable(self.search.span)
+
+    @property
+    def fact_span(self) -> tuple[datetime, datetime] | None:
+        return _reachable(self.search.fact_span)
 
     def count(self, query: str) -> int:
         return self.connection.execute(query, (self.chat_id,)).fetchone()[0]
@@ -159,6 +165,15 @@ class _Where:
     def few(self) -> int:
         """How many notes are wanted, and how many facts: of a few lines each says what many do."""
         return max(1, self.search.per_kind // 3)
+
+
+def _reachable(
+    span: tuple[datetime, datetime] | None,
+) -> tuple[datetime, datetime] | None:
+    if span is None:
+        return None
+    begin, end = (min(max(moment, _EARLIEST), _LATEST) for moment in span)
+    return begin.astimezone(UTC), end.astimezone(UTC)
 
 
 def _messages(where: _Where, last_seq: int, around: int) -> Iterator[Candidate]:
@@ -211,10 +226,10 @@ def _message_scores(where: _Where, field: Field, wanted: int) -> dict[int, float
     return {seq: 0.0 for (seq,) in where.connection.execute(_NEWEST_LINES, values)}
 
 
-def _allowed(line: Candidate, search: Search, span: tuple[datetime, datetime] | None) -> bool:
-    if search.said_by and line.user_id not in search.said_by:
+def _allowed(one: Candidate, search: Search, span: tuple[datetime, datetime] | None) -> bool:
+    if search.said_by and one.user_id not in search.said_by:
         return False
-    return span is None or span[0] <= line.time < span[1]
+    return span is None or span[0] <= one.time < span[1]
 
 
 def _lines(
@@ -267,9 +282,6 @@ def _scores(where: _Where, field: Field) -> dict[int, float]:
         found = [id_ for (id_,) in rows]
     else:
         found = []
-    if search.said_by and field.only:
-        allowed = {id_ for (id_,) in where.connection.execute(field.only, field.only_values)}
-        found = [id_ for id_ in found if id_ in allowed]
     return dict.fromkeys(found, 0.0)
 
 
@@ -321,7 +333,12 @@ def _memories(
 
 def _facts(where: _Where) -> list[Candidate]:
     first, last = span_of(where.chat_id, "fact", "fact")
-    field = Field(where.chat_id, "f", first, last, where.count(_FACTS), first, last)
+    span = where.fact_span
+    only, values = (
+        ("", ()) if span is None else (_FACTS_WITHIN, (where.chat_id, *map(_written, span)))
+    )
+    total = where.count(_FACTS)
+    field = Field(where.chat_id, "f", first, last, total, first, last, only, values)
     scores = _scores(where, field)
     found = _known_facts(where, [id_ - first for id_ in scores], scores)
     return [found[id_] for id_ in scores if id_ in found]
