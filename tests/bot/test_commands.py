@@ -9,9 +9,11 @@ from datetime import UTC, datetime, time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
+from unittest.mock import AsyncMock
 from zoneinfo import ZoneInfo
 
 import nonebot
+from nonebot import logger
 from nonebot.adapters.onebot.v11 import (
     ActionFailed,
     Adapter,
@@ -39,6 +41,7 @@ from plugins.nonebot_plugin_nianlun.commands.permissions import Right
 from plugins.nonebot_plugin_nianlun.errors import ChatError, StoreLocked
 from plugins.nonebot_plugin_nianlun.lifecycle import Nianlun
 from plugins.nonebot_plugin_nianlun.memory.calendar import Calendar
+from plugins.nonebot_plugin_nianlun.store import chats
 from plugins.nonebot_plugin_nianlun.types import (
     Activity,
     ChatKey,
@@ -284,7 +287,9 @@ def desk(registered: Registered) -> FakeProduct:
 
 
 @pytest.fixture
-def matcher(registered: Registered) -> type[Matcher]:
+def matcher(registered: Registered, monkeypatch: pytest.MonkeyPatch) -> type[Matcher]:
+    # Behind the fake product there is no store.
+    monkeypatch.setattr(chats, "find", AsyncMock(return_value=None))
     return registered.matcher
 
 
@@ -632,7 +637,15 @@ async def test_trouble_is_answered_with_one_line(
     app: App, matcher: type[Matcher], desk: FakeProduct, failure: Exception, answer: str
 ) -> None:
     desk.failure = failure
-    await expect(app, matcher, event_of("/记忆 今天"), answer)
+    logged: list[str] = []
+    sink = logger.add(logged.append, level="WARNING", format="{message}")
+    try:
+        await expect(app, matcher, event_of("/记忆 今天"), answer)
+    finally:
+        logger.remove(sink)
+    # What was foreseen says all there is to say itself; a fault of ours is to be found.
+    assert ("Traceback" in "".join(logged)) is isinstance(failure, KeyError)
+    assert len(logged) == 1
 
 
 async def test_a_chat_that_is_not_served_gets_no_answer(

@@ -22,9 +22,13 @@ from plugins.nonebot_plugin_nianlun.commands.governing import Governing
 from plugins.nonebot_plugin_nianlun.commands.tree import Tree
 from plugins.nonebot_plugin_nianlun.config import Config, Settings
 from plugins.nonebot_plugin_nianlun.errors import NianlunError
+from plugins.nonebot_plugin_nianlun.exports import write_json_lines
+from plugins.nonebot_plugin_nianlun.imports.places import target
+from plugins.nonebot_plugin_nianlun.imports.run import ImportOptions, import_file
 from plugins.nonebot_plugin_nianlun.lifecycle import Nianlun
 from plugins.nonebot_plugin_nianlun.memory.fact_items import FactItem
 from plugins.nonebot_plugin_nianlun.store import chat_settings, chats, clearing, facts, recording
+from plugins.nonebot_plugin_nianlun.store.export import lines
 from plugins.nonebot_plugin_nianlun.store.models import Chat, Speaker
 from plugins.nonebot_plugin_nianlun.store.models import Message as Row
 from plugins.nonebot_plugin_nianlun.types import ChatKey, Incoming
@@ -46,15 +50,20 @@ class Room:
     tree: Tree
 
     async def say(
-        self, text: str, user_id: str = DEER, name: str = "小鹿", *, chat: ChatKey = GROUP
+        self,
+        text: str,
+        user_id: str = DEER,
+        name: str = "小鹿",
+        *,
+        chat: ChatKey = GROUP,
+        at: datetime | None = None,
     ) -> str:
         """Returns the platform's id of the message."""
-        self.clock.time += timedelta(seconds=1)
-        message_id = f"{abs(hash((text, user_id, self.clock.time, chat)))}"
+        if at is None:
+            self.clock.time = at = self.clock.time + timedelta(seconds=1)
+        message_id = f"{abs(hash((text, user_id, at, chat)))}"
         segments = [{"type": "text", "data": {"text": text}}]
-        line = Incoming(
-            chat, self.clock.time, user_id, name, segments, "event", message_id=message_id
-        )
+        line = Incoming(chat, at, user_id, name, segments, "event", message_id=message_id)
         await recording.record([line], readable, "小忆", self.clock.time)
         return message_id
 
@@ -263,6 +272,31 @@ async def test_the_last_half_hour_is_left_out(room: Room) -> None:
     assert "太早了" in await room.refused("别记这段", DEER, quoted=quoted)
     await room.say("现在又记")
     assert (await room.texts())[-1] == "现在又记"
+    assert (await room.nianlun.inspect(GROUP)).findings == ()
+
+
+async def test_what_was_said_before_the_quoted_line_in_its_second_stays(room: Room) -> None:
+    before = await room.say("同一秒之前")
+    at = room.clock.time
+    quoted = await room.say("从这句起", at=at)
+    await room.say("同一秒之后", at=at)
+    await room.say("下一秒")
+    assert "3 条不记了" in await room.told("别记这段", DEER, quoted=quoted)
+    kept = ["群里的第一句", "同一秒之前"]
+    assert await room.texts() == [*kept, "", "", ""]
+    await room.say("从这句起", at=at)
+    assert await room.texts() == [*kept, "", "", ""]
+    here = await room.row()
+    file = room.nianlun.data_dir / "chat.jsonl"
+    await write_json_lines(file, lines(GROUP, "Asia/Shanghai", room.clock.time))
+    for peer in ("888", GROUP.peer_id):
+        options = ImportOptions(targets=(target(f"10001/group:{peer}"),))
+        report = await import_file(room.nianlun, file, options)
+        assert report.left_out == 0
+        chat = ChatKey("10001", "group", peer)
+        assert await room.texts(chat) == [*kept, "", "", ""]
+    assert "1 条不记了" in await room.told("别记这段", DEER, quoted=before)
+    assert await Row.filter(chat_id=here.id).exclude(text="").count() == 1
     assert (await room.nianlun.inspect(GROUP)).findings == ()
 
 

@@ -40,16 +40,27 @@ async def test_without_a_key_it_says_so_once_and_goes_on_writing(fresh: BotProce
         await client.group_message([mention(client.self_id), text(" 在吗")], group_id=101)
         answer = await client.wait_for_send(101)
         assert "OPENAI_API_KEY" in answer.text
+        assert "都记着" in answer.text
         await client.group_message([mention(client.self_id), text(" 喂")], group_id=101)
         assert await client.stays_silent(0.5, 101)
         for number in range(50):
             await client.group_message(f"第 {number} 句话", group_id=101)
         await wait_stored(fresh, "group:101", 53)
+        for wish, group_id in (("别记我", 102), ("暂停", 103)):
+            await client.group_message("早", group_id=group_id)
+            await client.group_message(f"/记忆{wish}", group_id=group_id, role="admin")
+            await client.wait_for_send(group_id)
+            await client.group_message([mention(client.self_id), text(" 在吗")], group_id=group_id)
+            answer = await client.wait_for_send(group_id)
+            assert "OPENAI_API_KEY" in answer.text
+            assert "记" not in answer.text
     # Owed work is done by the clock and on every connection; the latter is sooner here.
     async with OneBotClient(fresh.port):
         writers = await until(lambda: fresh.query("SELECT writer FROM nianlun_activity"))
         assert set(writers) == {("offline",)}
     # What the program says of itself is no part of what the character remembers.
-    assert fresh.query("SELECT skipped FROM nianlun_message WHERE user_id = 'me'") == [("command",)]
+    (chat_id,) = fresh.query("SELECT id FROM nianlun_chat WHERE peer_id = '101'")[0]
+    mine = f"SELECT skipped FROM nianlun_message WHERE user_id = 'me' AND chat_id = {chat_id}"
+    assert fresh.query(mine) == [("command",)]
     (noted,) = fresh.query("SELECT group_concat(text) FROM nianlun_activity")[0]
     assert "还不会说话" not in noted

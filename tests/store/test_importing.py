@@ -245,6 +245,20 @@ async def test_own_lines_that_are_equal_find_each_its_own() -> None:
     assert (stored.new, stored.known) == (1, 3)
 
 
+@pytest.mark.parametrize("source", ["sent", "echo"])
+async def test_own_lines_of_two_platform_ids_are_two(source: Source) -> None:
+    await record(message("只有管理员可以用", 3, by=ME, id="-5", source="sent"))
+    file = [line("只有管理员可以用", at, by=ME, id=id, source=source) for at, id in FROM_ELSEWHERE]
+    assert (await bring(file)).new == 2
+    # One that came without an id, or under an export's own number, is still the one nearby.
+    for more in ({}, {"id": "-5", "source": source}, {"id": "7520000000000000001"}):
+        assert (await bring([line("只有管理员可以用", 4, by=ME, **more)])).new == 0
+    assert (await bring(file)).new == 0
+
+
+FROM_ELSEWHERE = [(0, "-6"), (5, "-7")]
+
+
 async def test_withdrawn_words_do_not_come_back() -> None:
     await record(message("hunter2", id="-5", source="event"))
     await record(Withdrawal(GROUP, "-5", "20001", NOON + timedelta(seconds=9)))

@@ -116,6 +116,16 @@ def test_a_head_is_read_however_it_is_written(tree: Tree, whole: str, verb: str)
     assert (request.command.verb, request.arguments) == (verb, {})
 
 
+def test_a_verb_with_something_stuck_to_it_is_not_taken_for_a_bare_head(tree: Tree) -> None:
+    request = tree.read("/记忆今天[表情]")
+    assert (request.command.verb, request.arguments) == ("日期", {"日期": ("/记忆今天[表情]",)})
+
+
+def test_a_time_and_what_is_asked_of_help_may_follow_the_head_at_once(tree: Tree) -> None:
+    assert tree.read("/记忆去年 7月21日").arguments == {"日期": ("去年", "7月21日")}
+    assert tree.read("/记忆help 搜索").arguments == {"指令": "搜索"}
+
+
 @pytest.mark.parametrize(
     ("typed", "verb", "about"),
     [

@@ -12,6 +12,7 @@ import pytest
 
 from plugins.nonebot_plugin_nianlun.commands import gate
 from plugins.nonebot_plugin_nianlun.commands.gate import (
+    HELP_WORDS,
     SEPARATORS,
     VERBS,
     WORD,
@@ -20,6 +21,7 @@ from plugins.nonebot_plugin_nianlun.commands.gate import (
     has_command,
     is_command,
 )
+from plugins.nonebot_plugin_nianlun.memory.periods import names_time
 from plugins.nonebot_plugin_nianlun.types import Segment
 
 ME = "10001"
@@ -39,11 +41,31 @@ TEXT, AT, REPLY = MessageSegment.text, MessageSegment.at, MessageSegment.reply
         ("/Nianlun", {"/"}, True),
         ("／NIANLUN HELP", {"/"}, True),
         ("/nianlun今天", {"/"}, True),
-        ("/nianlunhelp", {"/"}, False),
+        ("/nianlunhelp", {"/"}, True),
+        ("/nianlunhelper", {"/"}, False),
+        ("/记忆help", {"/"}, True),
+        ("/记忆HELP 搜索", {"/"}, True),
+        ("/记忆-h", {"/"}, True),
+        ("/记忆？", {"/"}, True),
+        ("/记忆-hi", {"/"}, False),
         ("/记忆今天", {"/"}, True),
         ("/记忆搜索 爬山", {"/"}, True),
         ("/记忆今天天气真好", {"/"}, False),
-        ("/记忆2026", {"/"}, False),
+        ("/记忆2026", {"/"}, True),
+        ("/记忆2026-09-13", {"/"}, True),
+        ("/记忆２０２６-9", {"/"}, True),
+        ("/记忆2026-13-45", {"/"}, True),
+        ("/记忆2026年9月13日", {"/"}, True),
+        ("/记忆去年 7月21日", {"/"}, True),
+        ("/记忆上周五", {"/"}, True),
+        ("/记忆昨晚", {"/"}, True),
+        ("/记忆上周", {"/"}, True),
+        ("/记忆月底", {"/"}, True),
+        ("/记忆2026年的事真多", {"/"}, False),
+        ("/记忆20261", {"/"}, False),
+        ("/记忆上周五的火锅", {"/"}, False),
+        ("/记忆昨晚睡得好", {"/"}, False),
+        ("/记忆的那天", {"/"}, False),
         ("/记忆力不好", {"/"}, False),
         ("记忆今天", {"/"}, False),
         ("nianlun 今天", {"/"}, False),
@@ -67,11 +89,13 @@ def test_is_command(text: str, starts: set[str], expected: bool) -> None:
 
 
 @given(
-    tail=st.text() | st.builds(str.__add__, st.sampled_from(sorted(VERBS)), st.text()),
+    tail=st.text()
+    | st.builds(str.__add__, st.sampled_from([*sorted(VERBS), "-h", "2026", "昨天"]), st.text()),
     start=st.sampled_from(["/", "", "!!"]),
 )
-def test_only_the_end_a_separator_or_a_verb_ends_the_word(tail: str, start: str) -> None:
-    ends = not tail or tail[0] in SEPARATORS or re.split(f"[{SEPARATORS}]", tail)[0] in VERBS
+def test_only_the_end_a_separator_or_what_is_asked_for_ends_the_word(tail: str, start: str) -> None:
+    word = re.split(f"[{SEPARATORS}]", tail)[0]
+    ends = not word or word in VERBS or word.lower() in HELP_WORDS or names_time(word)
     assert is_command(f"{start}{WORD}{tail}", {start}) is ends
 
 
@@ -145,6 +169,8 @@ def image() -> Segment:
         ([text("/记忆力真好")], False),
         ([text("/记忆今天")], True),
         ([text("小忆 /记忆今天")], True),
+        ([text("小忆 /记忆-h")], True),
+        ([text("/记忆2026-09-13")], True),
         ([text("／NianLun Help")], True),
         ([text("说说 /记忆 今天")], False),
         ([at(10001), text(" /记忆 今天")], True),

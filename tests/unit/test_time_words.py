@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from plugins.nonebot_plugin_nianlun.memory.calendar import Calendar
+from plugins.nonebot_plugin_nianlun.memory.periods import names_time, read_date
 from plugins.nonebot_plugin_nianlun.memory.time_words import TimeRange, parse_time_range
 
 SHANGHAI = ZoneInfo("Asia/Shanghai")
@@ -678,3 +679,41 @@ def test_a_date_has_the_hours_before_its_logical_day_too(text: str, earliest: st
     window = read(text)
     assert window is not None
     assert f"{window.earliest.astimezone(SHANGHAI):%Y-%m-%d %H:%M}" == earliest
+
+
+@pytest.mark.parametrize(
+    ("text", "now", "expected"),
+    [
+        ("昨晚", FRIDAY, "2026-07-23"),
+        ("昨夜", FRIDAY, "2026-07-23"),
+        ("前晚", FRIDAY, "2026-07-22"),
+        ("今晚", FRIDAY, "2026-07-24"),
+        ("今早", FRIDAY, "2026-07-24"),
+        ("上周三晚上", FRIDAY, "2026-07-15"),
+        ("刚才", FRIDAY, "2026-07-24"),
+        ("last night", FRIDAY, "2026-07-23"),
+        ("昨晚", "2026-07-24 01:30", "2026-07-22"),
+        ("今晚", "2026-07-24 01:30", "2026-07-23"),
+        ("上个月", FRIDAY, "2026-06"),
+        ("去年", FRIDAY, "2025"),
+        # The small hours are the end of one logical day and the beginning of the next.
+        ("昨天凌晨", FRIDAY, None),
+        ("昨晚到今早", FRIDAY, None),
+        ("昨晚火锅", FRIDAY, None),
+        ("上周", FRIDAY, None),
+    ],
+)
+def test_where_a_date_is_asked_for_a_part_of_a_day_is_its_day(
+    text: str, now: str, expected: str | None
+) -> None:
+    at = datetime.fromisoformat(now).replace(tzinfo=SHANGHAI)
+    found = read_date(text, Calendar(SHANGHAI, time(4)), at)
+    assert (None if found is None else found[1]) == expected
+
+
+@pytest.mark.parametrize("line", ON_FRIDAY.splitlines())
+def test_whatever_is_a_time_today_is_one_on_any_day(line: str) -> None:
+    text = line.split(" | ")[0].strip()
+    at = datetime.fromisoformat(FRIDAY).replace(tzinfo=SHANGHAI)
+    named = read_date(text, Calendar(SHANGHAI, time(4)), at) is not None
+    assert names_time(text) or not named

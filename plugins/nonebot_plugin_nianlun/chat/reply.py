@@ -47,9 +47,8 @@ _LATE = 10
 _EXCUSE_EVERY = timedelta(minutes=10)
 _EXCUSE = "唔……我刚刚走神了，等会儿再和我说好吗？"
 _MISSING_EVERY = timedelta(hours=1)
-_MISSING = (
-    "我在听，也都记着，只是还不会说话：主人还没有设置 OPENAI_API_KEY。设好并重启之后我就能回答了。"
-)
+_MISSING = "我还不会说话：主人还没有设置 OPENAI_API_KEY。设好并重启之后我就能回答了。"
+_RECORDING = "在这之前我也在听，都记着。"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +135,8 @@ class Replier:
             return
         if self._client is None:
             if called:
-                await self._once_in(_MISSING_EVERY, self._said_missing, chat, bot, event, _MISSING)
+                text = _MISSING + await self._recording(chat, event)
+                await self._once_in(_MISSING_EVERY, self._said_missing, chat, bot, event, text)
             return
         spent: _Spent | None = None
         async with self._turns.turn(chat, event, called=called, patience=_STALE_SECONDS) as turn:
@@ -280,6 +280,15 @@ class Replier:
 
     async def _is_unrecorded(self, chat: ChatKey, event: MessageEvent) -> bool:
         return (await self._recaller.view(chat, str(event.user_id))).unrecorded
+
+    async def _recording(self, chat: ChatKey, event: MessageEvent) -> str:
+        """That what this person says is recorded; nothing where it is not, or nobody knows."""
+        try:
+            async with asyncio.timeout(_RECALL_SECONDS):
+                return "" if await self._is_unrecorded(chat, event) else _RECORDING
+        except Exception as error:
+            logger.warning(f"{chat} 不知道这位说的话记不记：{error!r}")
+            return ""
 
     def _said(self, bot: Bot, turn: Turn) -> list[Message]:
         """The calls themselves, as they came."""

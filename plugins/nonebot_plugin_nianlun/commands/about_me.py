@@ -63,20 +63,21 @@ class AboutMe:
 
     async def _leave_out(self, asked: Asked) -> str:
         chat_id = await self._nianlun.settled(asked.chat)
-        begins = asked.at - _A_WHILE
+        begins, first_seq = asked.at - _A_WHILE, None
         if asked.quoted is not None:
-            quoted = await messages.time_of(chat_id, asked.quoted)
+            quoted = await messages.newest(chat_id, asked.quoted)
             if quoted is None:
                 raise ChatError("这里没有记过引用的那条")
-            if asked.at - quoted > _LONGEST:
+            if asked.at - quoted.time > _LONGEST:
                 raise ChatError("引用的那条太早了，最多从一天前起；全部清掉用「忘记我」")
-            begins = min(quoted, asked.at)
+            begins, first_seq = min(quoted.time, asked.at), quoted.seq
         count = await leaving_out.leave_out(
             chat_id,
             asked.user_id,
             begins,
             asked.at + exclusions.THAT_SECOND,
             self._nianlun.clock.now(),
+            first_seq,
         )
         self._nianlun.traces.soon()
         self._nianlun.jobs.soon()

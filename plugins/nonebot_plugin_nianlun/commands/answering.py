@@ -76,7 +76,7 @@ class Answering:
         except (ChatError, CorrectionError, NoteRejected, NotRecorded, SpeakerError) as error:
             return Answer(f"没有做成：{error}")
         except NianlunError as error:
-            logger.opt(exception=error).warning(f"{here} 的「{verb}」没有做成")
+            logger.warning(f"{here} 的「{verb}」没有做成：{error}")
             return Answer(f"没有做成：{error}")
         except Exception as error:
             # Silence would look like a dead bot, and the log is all that can name a fault of ours.

@@ -11,6 +11,7 @@ from nonebot import get_bots
 from nonebot.adapters.onebot.v11 import Message, MessageEvent, MessageSegment
 from nonebot.permission import Permission
 
+from ..memory.periods import names_time
 from ..types import Segment
 
 if TYPE_CHECKING:
@@ -26,14 +27,16 @@ VERBS = frozenset({
     "连通", "断开", "清空", "导出", "导入", "我的记忆", "别记我", "可以记我", "别记这段", "忘记我",
 })  # fmt: skip
 """Every verb of the tree, known before there is one: what is a command is decided first."""
+HELP_WORDS = frozenset({"help", "-h", "--help", "?", "？"})
+"""How else people ask for help, in lower case."""
 SEPARATORS = " \t\r\n\u3000\u00a0"
 """What may stand between the parts of a command; phones type the full-width space."""
 _FIRST_WORD = re.compile(rf"[^{SEPARATORS}]+")
 
 
 def is_command(text: str, starts: Collection[str]) -> bool:
-    """Whether `text` begins with a command start and the word, and the word ends there or a verb
-    follows at once: 记忆今天 is one, 记忆力 is none."""
+    """Whether `text` begins with a command start and the word, and the word ends there or a verb,
+    a call for help or a time follows at once: 记忆上周五 is one, 记忆力 is none."""
     return behind_head(text, starts) is not None
 
 
@@ -49,9 +52,13 @@ def behind_head(text: str, starts: Collection[str]) -> str | None:
                 continue
             body = text[end:]
             glued = _FIRST_WORD.match(body)
-            if glued is None or glued[0] in VERBS:
+            if glued is None or _is_asked_for(glued[0]):
                 return body
     return None
+
+
+def _is_asked_for(word: str) -> bool:
+    return word in VERBS or word.lower() in HELP_WORDS or names_time(word)
 
 
 def has_command(message: Message, self_id: str, starts: Collection[str]) -> bool:

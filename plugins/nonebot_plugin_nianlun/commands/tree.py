@@ -12,13 +12,11 @@ from nonebot_plugin_alconna import Alconna, Namespace, UniMessage, namespace
 
 from ..types import ChatKind
 from .command import Command, Rest
-from .gate import WORD, behind_head
+from .gate import HELP_WORDS, WORD, behind_head
 from .permissions import RIGHT_NAMES, Right
 from .typed import Typed, says_something, take_apart
 
 HELP = "帮助"
-_HELP_TOO = ("help", "-h", "--help", "?", "？")
-"""How else people ask for it."""
 PERIOD = "日期"
 """The verb that is not typed: `/记忆 2026-01-05`."""
 _PHONE_LINE = 24
@@ -59,10 +57,13 @@ class Tree:
 
     def read(self, text: str) -> Request:
         """The one thing that a command of this text asks for."""
-        typed = take_apart(behind_head(text, self._starts) or "", self._words_before_rest)
+        body = behind_head(text, self._starts)
+        if body is None:  # a picture or a face stands right behind it
+            return Request(self.commands[PERIOD], {PERIOD: (text,)}, ())
+        typed = take_apart(body, self._words_before_rest)
         if not typed.words:
             return Request(self.commands[HELP], {}, typed.about)
-        verb = HELP if typed.verb.lower() in _HELP_TOO else typed.verb
+        verb = HELP if typed.verb.lower() in HELP_WORDS else typed.verb
         if verb in self.commands:
             return Request(self.commands[verb], self._arguments(verb, typed), typed.about)
         # Whether it is a date is for the command to say.

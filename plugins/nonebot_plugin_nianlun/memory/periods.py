@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import UTC, date, datetime, time
 import re
 import unicodedata
+from zoneinfo import ZoneInfo
 
 from ..types import MemoryKind
 from .calendar import Calendar
@@ -15,6 +16,9 @@ PERIOD_SHAPE = r"[0-9]{4}(?:[-/.][0-9]{1,2}){0,2}"
 PERIOD_HINT = "请写成 2026-01-05、2026-01 或 2026。"
 _LONGEST = 40
 _FILLERS = re.compile(r"[\s的那这天]*")
+_ANY_CALENDAR = Calendar(ZoneInfo("UTC"), time(0))
+_ANY_DAY = datetime(2048, 12, 31, 12, tzinfo=UTC)
+"""The end of a leap year: whatever part of a year and whatever date is named has begun then."""
 
 
 def read_period(text: str) -> tuple[MemoryKind, str] | None:
@@ -32,6 +36,15 @@ def read_period(text: str) -> tuple[MemoryKind, str] | None:
     return kinds[len(numbers) - 1], key[: (4, 7, 10)[len(numbers) - 1]]
 
 
+def names_time(text: str) -> bool:
+    """Whether `text` is a time and nothing else, on whatever day it is said; also a date that
+    there is not, as long as it is written as one."""
+    plain = unicodedata.normalize("NFKC", text) if len(text) <= _LONGEST else ""
+    if re.fullmatch(PERIOD_SHAPE, plain):
+        return True
+    return read_time(text, _ANY_CALENDAR, _ANY_DAY) is not None
+
+
 def read_time(text: str, calendar: Calendar, now: datetime) -> TimeRange | None:
     """The time that `text` is, all of it; None for words that are, or have in them, more."""
     if len(text) > _LONGEST:
@@ -43,13 +56,16 @@ def read_time(text: str, calendar: Calendar, now: datetime) -> TimeRange | None:
 
 
 def read_date(text: str, calendar: Calendar, now: datetime) -> tuple[MemoryKind, str] | None:
-    """A day, month or year as a date or in words (上周三, 去年7月21日, 上个月); else None."""
+    """A day, month or year as a date or in words (上周三, 去年7月21日, 上个月); else None.
+
+    A part of a day (昨晚) and a moment of it (刚才) stand for the logical day that they are in.
+    """
     if (period := read_period(text)) is not None:
         return period
     if re.fullmatch(PERIOD_SHAPE, text) or (found := read_time(text, calendar, now)) is None:
         return None
     first, last = found.first_day, found.last_day
-    if found.unit == "day" and first == last:
+    if found.unit in ("part", "day") and first == last:
         return "day", first.isoformat()
     if found.unit == "month" and (first.year, first.month) == (last.year, last.month):
         return "month", first.isoformat()[:7]

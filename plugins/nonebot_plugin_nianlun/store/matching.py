@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 import re
 from typing import NamedTuple
@@ -19,6 +20,7 @@ from typing import NamedTuple
 from ..types import ME, Incoming
 from . import sql
 from .keys import NAMELESS, short_id
+from .recording import dedup_key
 from .speakers import name_key
 
 _NEIGHBOURS = 60
@@ -173,6 +175,7 @@ class Matching:
             nearest,
             lambda index, row: (
                 not row.withdrawn
+                and not _is_of_another_id(self._lines[index].message, row)
                 and self._same_speaker(index, row)
                 and words(row.text) == self._words(index)
             ),
@@ -229,6 +232,16 @@ class Matching:
             Near(seq, key, _second(time), user_id, name, text, withdrawn)
             for seq, key, time, user_id, name, text, withdrawn in rows
         ]
+
+
+def _is_of_another_id(message: Incoming, row: Near) -> bool:
+    """Whether both are our own lines as the platform numbered them when they were said, and it
+    gave them two ids. Numbers of exports, and of histories fetched later, tell nothing here."""
+    if message.message_id is None or message.source not in ("sent", "echo"):
+        return False
+    numbered = not row.key.startswith(f"{row.second}||")
+    at = datetime.fromtimestamp(row.second, UTC)
+    return numbered and row.key != dedup_key(replace(message, time=at))
 
 
 def _spans(seconds: Iterable[int]) -> list[tuple[str, str]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import cast
 
 from tortoise.expressions import Q
@@ -66,12 +65,6 @@ async def seq_of(chat_id: int, message_id: str) -> int | None:
     """The short id of the newest message with this platform id, unless it was withdrawn."""
     row = await newest(chat_id, message_id)
     return None if row is None or row.withdrawn_at is not None else row.seq
-
-
-async def time_of(chat_id: int, message_id: str) -> datetime | None:
-    """When the newest message with this platform id was said, withdrawn or not."""
-    row = await newest(chat_id, message_id)
-    return None if row is None else row.time
 
 
 async def is_mine(chat_id: int, message_id: str) -> bool:
