@@ -20,7 +20,7 @@ from .cli_carrying import add_backup, add_export, add_restore, restore
 from .config import Config
 from .demo.tour import FOLDER, Tour
 from .doctor import unopened
-from .errors import ConfigError, NianlunError, NotAChat
+from .errors import ConfigError, NianlunError, NotAChat, StoreUnavailable
 from .imports import follow_up, formats, places
 from .imports.progress import Progress, ProgressLine
 from .imports.report import describe
@@ -29,7 +29,7 @@ from .imports.vault import import_any
 from .lifecycle import Nianlun
 from .memory.layers import ROLES, cost_line
 from .memory.render import one_line
-from .store import chats, reindexing
+from .store import chats, diagnosis, reindexing
 from .store.database import trouble_of
 from .types import ChatKey
 
@@ -85,6 +85,14 @@ def _drop_output() -> None:
 async def _run(nianlun: Nianlun, arguments: argparse.Namespace) -> int:
     if arguments.command is restore:
         return await restore(nianlun, arguments)
+    # Opening creates it, which is for what brings something in alone.
+    if arguments.command is not _import and diagnosis.is_missing(nianlun.path):
+        if arguments.command is doctor_report.doctor:
+            return await doctor_report.doctor_without_database(nianlun, arguments)
+        raise StoreUnavailable(
+            f"没有数据库 {nianlun.path.resolve()}：启动过机器人或 import 过聊天记录才有；"
+            "以前有过，就检查所在的文件夹、NIANLUN__DATABASE_URL 和 NIANLUN__DATA_DIR"
+        )
     try:
         await nianlun.open()
     except Exception as error:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+import re
 import shutil
 from typing import TYPE_CHECKING, Any, Literal
 
 from nonebot import get_plugin_config
 
 from .config import Config
-from .errors import ModelError, StoreError
+from .errors import ModelError, NianlunError, StoreError, StoreLocked
 from .file_sizes import file_size
 from .llm.captions import new_captioner, trouble_name
-from .llm.probe import probe
+from .llm.probe import Probe, probe
+from .llm.writers import new_client
 from .processes import runs
 from .store import chats, diagnosis
 from .store.connections import Connection
@@ -31,9 +33,16 @@ _LITTLE_ROOM = 200 << 20
 _CONNECTED = timedelta(minutes=2)
 """A running bot writes down every half minute which accounts are there."""
 _SPENT = "ping"
-_BRING_BACK = (
-    "停掉机器人，移开这个文件留着，再用 bot.py restore 备份文件 恢复；自动备份在旁边的 backups 里"
+_RESTORE = "用 bot.py restore 备份文件 恢复；自动备份在旁边的 backups 里"
+_BRING_BACK = f"停掉机器人，移开这个文件留着，再{_RESTORE}"
+_SET_FREE = (
+    "文件没有坏，不要移开它：关掉打开着它的数据库查看工具，等正在跑的 bot.py import、restore 做完，"
+    "还不行就停掉卡住的机器人"
 )
+_ADVICE = re.compile(r"(.*)[：，]请(.*)", re.DOTALL)
+"""What is wrong, and what an error says to do about it."""
+_MODEL_SETTINGS = "检查 OPENAI_API_KEY、OPENAI_BASE_URL、NIANLUN__MODEL 和网络"
+_ASK = "用 --ask-model 真问一句，要花几个 token"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +63,9 @@ async def examine(nianlun: Nianlun, *, ask_model: bool) -> tuple[list[Check], li
         _database(nianlun.path, found),
         Check("migrations", "ok", f"数据库的版本是 {found.version}，已是最新"),
         _index(found),
-        await _model(nianlun, ask_model=ask_model),
+        await _known_trouble(nianlun) or await _model(nianlun, ask_model=ask_model),
         *await _vision(nianlun),
-        _timezone(nianlun),
-        _fonts(),
-        _disk(nianlun.path, found.size),
+        *_surroundings(nianlun, found.size),
         _peers(nianlun, found),
     ]
     return checks, [] if found.damage else await _chats(nianlun)
@@ -66,15 +73,39 @@ async def examine(nianlun: Nianlun, *, ask_model: bool) -> tuple[list[Check], li
 
 def unopened(nianlun: Nianlun, error: StoreError) -> list[Check]:
     """The checks of a database that cannot be opened or read."""
-    told = str(error).removeprefix("数据库").strip()
+    told, todo = _told_and_todo(error, "检查磁盘，以及这个文件和所在文件夹的权限")
+    told = told.removeprefix("数据库").strip()
+    if isinstance(error, StoreLocked):
+        todo = _SET_FREE
+    elif "restore" in todo:
+        todo = _BRING_BACK
     if str(nianlun.path) not in told:
         told = f"{nianlun.path.resolve()} {told}"
-    return [
-        Check("database", "wrong", told, f"照这一句说的做；文件坏了就{_BRING_BACK}"),
-        _timezone(nianlun),
-        _fonts(),
-        _disk(nianlun.path, 0),
-    ]
+    return [Check("database", "wrong", told, todo), *_surroundings(nianlun)]
+
+
+def _told_and_todo(error: NianlunError, otherwise: str) -> tuple[str, str]:
+    advice = _ADVICE.fullmatch(str(error))
+    return (advice[1], advice[2]) if advice else (str(error), otherwise)
+
+
+async def without_database(nianlun: Nianlun, *, ask_model: bool) -> list[Check]:
+    """The checks where there is no database. Creates none: it may only have been moved away."""
+    place = nianlun.path.resolve()
+    if any((place.parent / "backups").glob("*.db")):
+        todo = f"把移走的文件放回去，或者{_RESTORE}"
+        database = Check("database", "wrong", f"{place} 不见了，旁边还有它的备份", todo)
+    else:
+        todo = (
+            "启动机器人或 bot.py import 就会有；以前有过，就检查是不是换了文件夹，"
+            "以及 NIANLUN__DATABASE_URL 和 NIANLUN__DATA_DIR"
+        )
+        database = Check("database", "look", f"还没有数据库，它会在 {place}", todo)
+    return [database, await _model(nianlun, ask_model=ask_model), *_surroundings(nianlun)]
+
+
+def _surroundings(nianlun: Nianlun, size: int = 0) -> list[Check]:
+    return [_timezone(nianlun), _fonts(), _disk(nianlun.path, size)]
 
 
 async def _chats(nianlun: Nianlun) -> list[dict[str, Any]]:
@@ -100,31 +131,51 @@ def _index(found: diagnosis.Diagnosis) -> Check:
     return Check("index", "ok", "检索的索引是完整的")
 
 
-async def _model(nianlun: Nianlun, *, ask_model: bool) -> Check:
+async def _known_trouble(nianlun: Nianlun) -> Check | None:
+    """What the running bot found wrong: it leaves the model alone for a while, and so does this."""
     if nianlun.client is None:
+        return None
+    endpoint = nianlun.client.endpoint
+    if trouble := await _trouble(nianlun, endpoint):
+        return Check("model", "wrong", f"{endpoint}：{trouble}", _MODEL_SETTINGS)
+    return None
+
+
+async def _model(nianlun: Nianlun, *, ask_model: bool) -> Check:
+    config = get_plugin_config(Config)
+    # Remembers nothing: there may be no database.
+    client = new_client(config, nianlun.clock)
+    if client is None:
         told = "没有设置密钥，由离线写手来写，不聊天"
         return Check("model", "ok", told, "要用模型就在 .env 里设 OPENAI_API_KEY")
-    todo = "检查 OPENAI_API_KEY、OPENAI_BASE_URL 和网络"
-    if trouble := await _trouble(nianlun, nianlun.client.endpoint):
-        # The running bot leaves it alone for a while, and so does this.
-        return Check("model", "wrong", f"{nianlun.client.endpoint}：{trouble}", todo)
-    config = get_plugin_config(Config)
-    answer = await probe(config.openai_base_url, config.openai_api_key)
-    if answer.wrong:
-        return Check("model", "wrong", f"{nianlun.client.endpoint}：{answer.wrong}", todo)
     wanted = {nianlun.settings.model, nianlun.notes_model}
-    told = f"{nianlun.client.endpoint} 连得上，{'、'.join(sorted(wanted))}"
-    if ask_model:
-        try:
-            await nianlun.client.complete([{"role": "user", "content": _SPENT}])
-        except ModelError as error:
-            return Check("model", "wrong", f"{told}，但模型没有答上来：{error}", todo)
-        return Check("model", "ok", f"{told} 答上来了（花了几个 token）")
-    if answer.models and not wanted <= answer.models:
-        missing = "、".join(sorted(wanted - answer.models))
-        todo = "检查 NIANLUN__MODEL；也可以用 --ask-model 真问一句，要花几个 token"
-        return Check("model", "look", f"{told}；接口列出的模型里没有 {missing}", todo)
-    return Check("model", "ok", told, "" if answer.models else "用 --ask-model 可以真问一句")
+    told = f"{client.endpoint} 连得上，{'、'.join(sorted(wanted))}"
+    if not ask_model:
+        answer = await probe(config.openai_base_url, config.openai_api_key)
+        return _answered(client.endpoint, told, wanted, answer)
+    try:
+        await client.complete([{"role": "user", "content": _SPENT}])
+    except ModelError as error:
+        why, todo = _told_and_todo(error, _MODEL_SETTINGS)
+        return Check("model", "wrong", f"模型没有答上来：{why}", todo)
+    finally:
+        await client.close()
+    return Check("model", "ok", f"{told} 答上来了（花了几个 token）")
+
+
+def _answered(endpoint: str, told: str, wanted: set[str], answer: Probe) -> Check:
+    if answer.wrong:
+        return Check("model", "wrong", f"{endpoint}：{answer.wrong}", _MODEL_SETTINGS)
+    todo: list[str] = []
+    if answer.unsure:
+        told = f"{told}；{answer.unsure}"
+        todo.append(_ASK)
+    if answer.models is None:
+        todo.insert(0, "检查 OPENAI_API_KEY 和 OPENAI_BASE_URL（一般以 /v1 结尾）")
+    elif missing := sorted(wanted - answer.models):
+        told = f"{told}；接口列出的模型里没有 {'、'.join(missing)}"
+        todo.insert(0, "检查 NIANLUN__MODEL 和 NIANLUN__NOTES_MODEL")
+    return Check("model", "look" if todo else "ok", told, "；".join(todo))
 
 
 async def _vision(nianlun: Nianlun) -> list[Check]:

@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 from .commands.views import limit_line
-from .doctor import Check, examine, unopened
+from .doctor import Check, examine, unopened, without_database
 from .lifecycle import Nianlun
 from .memory.render import one_line
 from .store.database import trouble_of
@@ -46,6 +46,11 @@ async def doctor(nianlun: Nianlun, arguments: argparse.Namespace) -> int:
             raise
         checks, chats = unopened(nianlun, trouble), []
     return report(nianlun, checks, chats, as_json=arguments.json)
+
+
+async def doctor_without_database(nianlun: Nianlun, arguments: argparse.Namespace) -> int:
+    checks = await without_database(nianlun, ask_model=arguments.ask_model)
+    return report(nianlun, checks, [], as_json=arguments.json)
 
 
 def report(
@@ -92,7 +97,7 @@ def _lines(nianlun: Nianlun, checks: list[Check], chats: list[dict[str, Any]]) -
         return "还没有" if value is None else f"{nianlun.calendar.local(value):%m-%d %H:%M}"
 
     yield f"下一次整理：{local(nianlun.jobs.next_rollup())}"
-    if not chats and not any(_is_wrong(check, "database") for check in checks):
+    if not chats and all(check.state == "ok" for check in checks if check.name == "database"):
         yield "还没有记录过任何会话。请确认 OneBot 一端已经连上机器人。"
     for chat in chats:
         yield from _chat(chat, local)

@@ -110,6 +110,17 @@ async def test_a_command_fails_with_the_same_line(
     check_one_line(done.stderr, about)
 
 
+async def test_what_only_looks_makes_no_database(new_bot: BotMaker) -> None:
+    bot = new_bot(fresh=True)
+    done = await bot.cli("backup", "-o", "copy.db")
+    assert (done.returncode, done.stdout) == (1, "")
+    check_one_line(done.stderr, "没有数据库")
+    shown = await bot.cli_ok("doctor")
+    check_one_line(shown, "还没有数据库")
+    assert "没有记录过" not in shown
+    assert list(bot.folder.rglob("*.db*")) == []
+
+
 def take_table(bot: BotProcess) -> str:
     with closing(sqlite3.connect(bot.database)) as connection, connection:
         connection.execute("DROP TABLE nianlun_exclusion")

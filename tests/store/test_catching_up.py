@@ -480,6 +480,12 @@ async def test_others_are_told_who_is_connected_as_soon_as_it_changes(
     await presence.keep()
     assert await connected(database_file) == {SELF}
     recorder.trouble = "磁盘满了"
+    presence.heard(BOT, beat(online=False))
+    await presence.keep()
+    assert await connected(database_file) == set()
+    presence.heard(BOT, beat())
+    await presence.keep()
+    assert await connected(database_file) == {SELF}
     await presence.disconnected(BOT)
     assert await connected(database_file) == set()
     presence.connected(BOT)

@@ -23,12 +23,13 @@ from plugins.nonebot_plugin_nianlun.llm.captions import Captioner, trouble_name
 from plugins.nonebot_plugin_nianlun.llm.client import ModelClient
 from plugins.nonebot_plugin_nianlun.llm.probe import Probe, probe
 from plugins.nonebot_plugin_nianlun.processes import this_process
-from plugins.nonebot_plugin_nianlun.store import connections, diagnosis, gaps
+from plugins.nonebot_plugin_nianlun.store import connections, database, diagnosis, gaps
 from plugins.nonebot_plugin_nianlun.store.connections import Connection
 from plugins.nonebot_plugin_nianlun.store.endpoints import Endpoints
 from plugins.nonebot_plugin_nianlun.store.models import Property
 from plugins.nonebot_plugin_nianlun.store.search_schema import STATE
 from tests.support.bot_process import free_port
+from tests.support.model_server import ModelServer
 
 
 @pytest.fixture
@@ -172,12 +173,14 @@ async def test_a_database_that_gives_out_midway_is_one_of_the_checks(
 
 
 class Endpoint:
-    """Answers every request with one status and body."""
+    """Answers every request for the list with one status and body; it may want a key for that.
+    A completion would be refused."""
 
-    def __init__(self, status: int, body: str) -> None:
+    def __init__(self, status: int, body: str, key: str = "") -> None:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                self.send_response(status)
+                known = not key or self.headers.get("Authorization") == f"Bearer {key}"
+                self.send_response(status if known else 401)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
@@ -199,18 +202,117 @@ class Endpoint:
         self._server.server_close()
 
 
+LIST = '{"object":"list","data":[{"id":"a","object":"model"},{"id":"models/b"}]}'
+NO_KEY = '{"error":{"message":"Incorrect API key provided: sk-test"}}'
+
+
 @pytest.mark.parametrize(
-    ("status", "body", "answer"),
+    ("status", "body", "wrong", "unsure"),
     [
-        (200, '{"object":"list","data":[{"id":"a","object":"model"}]}', Probe("", frozenset("a"))),
-        (404, "{}", Probe()),
-        (401, "{}", Probe("密钥不对，或者不是这个接口的")),
-        (500, "", Probe("接口回答了 HTTP 500")),
+        (200, LIST, "", "不带密钥也列得出"),
+        (200, '{"code":401,"msg":"no such key"}', "密钥不对或没有权限（HTTP 401：", ""),
+        (200, "{}", "看不懂", ""),
+        (200, '{"data":[{"name":"a"}]}', "看不懂", ""),
+        (404, "{}", "", "（HTTP 404），密钥"),
+        (404, NO_KEY, "", "（HTTP 404：Incorrect API key provided: ***），密钥"),
+        (401, "{}", "密钥不对或没有权限（HTTP 401）", ""),
+        (403, NO_KEY, "密钥不对或没有权限（HTTP 403：Incorrect API key provided: ***）", ""),
+        (500, "", "接口回答了 HTTP 500", ""),
     ],
 )
-async def test_what_an_endpoint_answers(status: int, body: str, answer: Probe) -> None:
+async def test_what_an_endpoint_answers(status: int, body: str, wrong: str, unsure: str) -> None:
     with Endpoint(status, body) as url:
-        assert await probe(url, "sk-test") == answer
+        answer = await probe(url, "sk-test")
+    assert (wrong in answer.wrong, unsure in answer.unsure) == (True, True)
+    assert (bool(answer.wrong), bool(answer.unsure)) == (bool(wrong), bool(unsure))
+    assert answer.models == (frozenset("ab") if body == LIST else None)
+
+
+async def test_a_list_that_is_shown_for_the_key_alone() -> None:
+    with Endpoint(200, LIST, "sk-test") as url:
+        assert await probe(url, "sk-test") == Probe(models=frozenset("ab"))
+        assert "密钥不对" in (await probe(url, "sk-other")).wrong
+
+
+@pytest.mark.parametrize(
+    ("answer", "state", "told", "todo"),
+    [
+        (Probe("密钥不对"), "wrong", "：密钥不对", "OPENAI_API_KEY"),
+        (Probe(models=frozenset({"m", "n"})), "ok", "连得上", ""),
+        (Probe(models=frozenset({"m"})), "look", "没有 n", "NIANLUN__NOTES_MODEL"),
+        (Probe(models=frozenset()), "look", "没有 m、n", "NIANLUN__MODEL"),
+        (Probe(unsure="看不出来"), "look", "看不出来", "--ask-model"),
+        (Probe(unsure="看不出来", models=frozenset({"m", "n"})), "look", "看", "--ask-model"),
+    ],
+)
+async def test_what_is_said_of_the_model(
+    product: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    answer: Probe,
+    state: str,
+    told: str,
+    todo: str,
+) -> None:
+    async def answered(base_url: str | None, api_key: str) -> Probe:
+        return answer
+
+    client = ModelClient(api_key="k", base_url="http://127.0.0.1:9/v1", model="m")
+    monkeypatch.setattr(doctor, "new_client", lambda *_: client)
+    monkeypatch.setattr(doctor, "probe", answered)
+    product.settings = product.settings.model_copy(update={"model": "m"})
+    product.notes_model = "n"
+    found = (await checks(product))["model"]
+    assert (found.state, bool(found.todo)) == (state, bool(todo))
+    assert told in found.told
+    assert todo in found.todo
+
+
+async def test_a_model_that_is_asked_and_refuses(
+    product: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ModelServer() as server:
+        server.script(lambda _: (401, {}, NO_KEY))
+        client = ModelClient(api_key="sk-test", base_url=server.base_url, model="m")
+        monkeypatch.setattr(doctor, "new_client", lambda *_: client)
+        for found in (
+            await doctor.without_database(product, ask_model=True),
+            (await doctor.examine(product, ask_model=True))[0],
+        ):
+            (told,) = [check for check in found if check.name == "model"]
+            assert (told.state, told.todo) == ("wrong", "检查 OPENAI_API_KEY")
+            assert "不接受密钥（401）" in told.told
+        assert len(server.requests) == 2
+
+
+async def test_without_a_database_none_is_made(tmp_path: Path) -> None:
+    path = tmp_path / "data" / "nianlun.db"
+    found = await doctor.without_database(_on(path), ask_model=False)
+    assert (found[0].name, found[0].state) == ("database", "look")
+    assert str(path) in found[0].told
+    assert not path.parent.exists()
+    path.parent.joinpath("backups").mkdir(parents=True)
+    path.parent.joinpath("backups", "a.db").touch()
+    found = await doctor.without_database(_on(path), ask_model=False)
+    assert (found[0].state, "restore" in found[0].todo) == ("wrong", True)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("reason", "todo", "not_said"),
+    [
+        ("database is locked", "文件没有坏，不要移开它", "备份"),
+        ("database disk image is malformed", "自动备份在旁边", "权限"),
+        ("file is not a database", "移开这个文件", "restore"),
+        ("unable to open database file", "权限", "移开"),
+    ],
+)
+def test_what_to_do_is_said_once_and_fits(reason: str, todo: str, not_said: str) -> None:
+    path = Path("/somewhere/nianlun.db")
+    found = doctor.unopened(_on(path), database.explain(sqlite3.DatabaseError(reason), path))[0]
+    assert str(path) in found.told
+    assert "请" not in found.told
+    assert todo in found.todo
+    assert not_said not in found.todo
 
 
 async def test_an_answer_that_is_nested_too_deep() -> None:

@@ -65,7 +65,6 @@ class Presence:
             self._catching_up.cancel(bot.self_id)
             self._left[bot.self_id] = self._sign_of(link)
             await self.keep()
-            await self.tell()  # also while messages wait
 
     def heard(self, bot: Bot, event: Event) -> None:
         """Take any event of the account as a sign of life, unless it says the contrary."""
@@ -83,12 +82,15 @@ class Presence:
         link.heard = self._clock.now()
 
     async def keep(self) -> None:
-        """Write down until when each account was there.
-
-        Not while messages wait for the database: the mark says that what came is on record.
-        """
-        if self._stopped or self._recorder.trouble is not None:
+        """Write down until when each account was there, and who is connected."""
+        if self._stopped:
             return
+        # Not while messages wait for the database: the mark says that what came is on record.
+        if self._recorder.trouble is None:
+            await self._mark()
+        await self.tell()
+
+    async def _mark(self) -> None:
         marks = self._left | {id_: self._sign_of(link) for id_, link in self._links.items()}
         try:
             async with self._writing:
@@ -97,7 +99,6 @@ class Presence:
                     self._written = marks
         except StoreError as error:
             logger.warning(f"没有记下机器人在线到什么时候：{error}")
-        await self.tell()
 
     async def tell(self) -> None:
         """Write down who is connected, for whoever asks from another process."""

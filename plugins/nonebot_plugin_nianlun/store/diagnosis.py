@@ -39,6 +39,17 @@ class Diagnosis(NamedTuple):
     """Bot accounts that a process says it has connected."""
 
 
+def is_missing(path: Path) -> bool:
+    """Whether nothing is there. What cannot be seen is left to whoever opens it to explain."""
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
 async def examine(path: Path) -> Diagnosis:
     """Raises StoreError when the file cannot be read or written at all."""
     try:
