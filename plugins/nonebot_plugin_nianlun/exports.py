@@ -7,6 +7,7 @@ replaces a whole one; nothing here keeps the event loop waiting.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import suppress
 import json
@@ -95,6 +96,8 @@ class _Stage:
         prefix = f".{place.name}.nianlun-"
         leftovers.remove(path for path in place.parent.iterdir() if path.name.startswith(prefix))
         self.path = Path(tempfile.mkdtemp(prefix=prefix, dir=place.parent))
+        self._counts: Counter[str] = Counter()
+        """How many lines each file of messages has."""
 
     def __enter__(self) -> Self:
         return self
@@ -110,6 +113,7 @@ class _Stage:
             await asyncio.to_thread(
                 self._messages, [row for row in part if row["type"] == "message"]
             )
+        others[-1]["messages"] = self._counts
         await asyncio.to_thread(self._pages, others)
         return others[0]
 
@@ -118,6 +122,7 @@ class _Stage:
         for row in rows:
             by_file.setdefault(message_file(row), []).append(as_line(row))
         for name, lines in by_file.items():
+            self._counts[name] += len(lines)
             path = self.path / name
             path.parent.mkdir(exist_ok=True)
             with path.open("a", encoding="utf-8", newline="\n") as file:

@@ -165,7 +165,7 @@ async def test_an_edited_vault_changes_the_memory(client: OneBotClient, tmp_path
     await client.group_message(sent, group_id=GROUP, user_id=10010)
     await client.settle()
     asked = await command(client, "导入", user_id=10010)
-    assert "1 处导出以后改过的正文会记在你名下" in asked
+    assert "1 处导出以后改过的正文，能照改的会记在你名下" in asked
     code = re.search(r"导入 (\d{6})", asked)
     assert code is not None
     assert "照改 1 篇" in await command(client, f"导入 {code[1]}", user_id=10010)

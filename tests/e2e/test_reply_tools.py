@@ -57,7 +57,9 @@ async def no_error(client: OneBotClient) -> bool:
 
 
 async def rows_of(bot: BotProcess, group: int = GROUP) -> list[Row]:
-    return [row for row in await bot.export(f"group:{group}") if row["type"] != "header"]
+    """What the export says of the chat, without the lines that say it of the export."""
+    rows = await bot.export(f"group:{group}")
+    return [row for row in rows if row["type"] not in ("header", "end")]
 
 
 async def test_a_reply_looks_up_and_writes_down(shared: Shared) -> None:

@@ -31,7 +31,7 @@ from plugins.nonebot_plugin_nianlun.store import (
     recording,
 )
 from plugins.nonebot_plugin_nianlun.store.export import lines
-from plugins.nonebot_plugin_nianlun.store.models import Chat
+from plugins.nonebot_plugin_nianlun.store.models import Chat, Message
 from plugins.nonebot_plugin_nianlun.types import ChatKey, Incoming, Withdrawal
 from tests.support.product_store import ProductStore
 
@@ -154,9 +154,14 @@ async def test_what_was_taken_back_since_stays_so(path: Path, tmp_path: Path) ->
     assert "旧话" not in told
 
 
+@pytest.mark.parametrize("shown", [True, False])
 async def test_a_message_without_id_that_was_masked_stays_masked(
-    path: Path, tmp_path: Path
+    path: Path, tmp_path: Path, shown: bool
 ) -> None:
+    if not shown:
+        # What it holds may be no part of its text.
+        async with ProductStore(path):
+            await Message.filter(text=SECRET).update(text="")
     copy = tmp_path / "copy.db"
     await backup.back_up_to(path, copy)
     async with ProductStore(path):
@@ -220,6 +225,8 @@ async def test_what_is_no_copy_changes_nothing(path: Path, tmp_path: Path, what:
         with pytest.raises(StoreTooNew if what == "newer" else StoreError) as told:
             await backup.restore(path if what == "itself" else copy, path)
     assert ".restoring" not in str(told.value)
+    if what == "part":
+        assert re.search(f"{re.escape(str(copy))} 坏了.*，不能用来恢复$", str(told.value))
     assert len(str(told.value).splitlines()) == 1
     assert await exported(path) == before
     assert not list(path.parent.glob(".restoring-*"))
@@ -346,6 +353,22 @@ async def test_a_damaged_database_is_not_taken_for_a_damaged_copy(
         await backup.restore(copy, path)
     await asyncio.to_thread(path.unlink)
     assert (await backup.restore(copy, path)).kept is None
+
+
+async def test_a_full_disk_is_no_fault_of_a_file(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = tmp_path / "copy.db"
+    await backup.back_up_to(path, copy)
+    full = sqlite3.OperationalError("database or disk is full")
+
+    def no_room(*_: object) -> None:
+        raise full
+
+    monkeypatch.setattr(backup, "copy_into", no_room)
+    with pytest.raises(StoreUnavailable, match=r"^数据库出错：database or disk is full$"):
+        await backup.restore(copy, path)
+    assert "打不开" not in str(database.explain(full, path))
 
 
 async def test_a_copy_that_was_not_finished_counts_for_nothing(path: Path, tmp_path: Path) -> None:

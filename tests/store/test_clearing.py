@@ -79,6 +79,10 @@ async def test_nothing_is_left_and_no_byte(world: World) -> None:
         database.back_up(connection, world.file, "0002")
     world.clock.time += timedelta(minutes=5)
     there = await clearing.contents(world.chat_id)
+    rows = await Row.filter(chat_id=world.chat_id)
+    assert there.messages == sum(bool(row.text) or row.segments != "[]" for row in rows)
+    await Row.filter(chat_id=world.chat_id, seq=rows[0].seq).update(text="")
+    assert (await clearing.contents(world.chat_id)).messages == there.messages
     assert (there.messages > 10, there.days > 0, there.years, there.facts > 1) == (True,) * 2 + (
         1, True,
     )  # fmt: skip

@@ -20,7 +20,12 @@ from plugins.nonebot_plugin_nianlun.store import (
 )
 from plugins.nonebot_plugin_nianlun.store.exclusions import Span, redact
 from plugins.nonebot_plugin_nianlun.store.matching import Line, Matching
-from plugins.nonebot_plugin_nianlun.store.models import Exclusion, Speaker, SpeakerName
+from plugins.nonebot_plugin_nianlun.store.models import (
+    Activity,
+    Exclusion,
+    Speaker,
+    SpeakerName,
+)
 from plugins.nonebot_plugin_nianlun.store.models import Message as Row
 from plugins.nonebot_plugin_nianlun.store.records import Person
 from plugins.nonebot_plugin_nianlun.types import (
@@ -125,6 +130,24 @@ async def test_what_is_pending_is_skipped_and_emptied() -> None:
     ids = await chats.ensure([GROUP], NOON)
     assert [m.text for m in await messages.pending(ids[GROUP], 10)] == ["别人的"]
     assert [m.text for m in await messages.recent(ids[GROUP], 10)] == ["别人的"]
+
+
+async def test_lines_without_a_text_among_what_is_pending_are_emptied_too() -> None:
+    picture: Segment = {"type": "keyboard", "data": {"content": "她的"}}
+    wordless = replace(said("", 1, message_id="1"), segments=[picture])
+    await record(wordless, said("写过", 2, message_id="2"))
+    ids = await chats.ensure([GROUP], NOON)
+    noted = await Activity.create(
+        chat_id=ids[GROUP], number=1, date="2026-11-29", from_seq=2, to_seq=2, text="她说过话。",
+        key_messages="[]", origin="window", time=at(2), writer="model", written_at=at(3),
+    )  # fmt: skip
+    await Row.filter(seq=2).update(activity_id=noted.id)
+    others = replace(wordless, user_id="20002", message_id="3")
+    await record(others, replace(wordless, message_id="4"), replace(wordless, message_id=None))
+    before = await rows()
+    assert [row[3] for row in before] == ["empty", None, "empty", "empty", "empty"]
+    await opt_out(10)
+    assert await rows() == [*before[:3], BLANK, BLANK]
 
 
 async def test_it_is_about_one_chat() -> None:

@@ -7,13 +7,15 @@ from pathlib import Path
 import pytest
 
 from plugins.nonebot_plugin_nianlun import nianlun
+from plugins.nonebot_plugin_nianlun.capture.readable import readable
 from plugins.nonebot_plugin_nianlun.demo.cost import MeasuringWriter
 from plugins.nonebot_plugin_nianlun.errors import ConfigError
 from plugins.nonebot_plugin_nianlun.imports import follow_up
 from plugins.nonebot_plugin_nianlun.imports.run import ImportOptions, import_file
 from plugins.nonebot_plugin_nianlun.jobs import Jobs
 from plugins.nonebot_plugin_nianlun.memory.backlog import Estimate
-from plugins.nonebot_plugin_nianlun.store import backlog
+from plugins.nonebot_plugin_nianlun.store import backlog, chats, recording
+from tests.store.test_import_exclusions import GROUP, NOON, at, said
 from tests.support.export_files import qce_messages, write_qce
 
 pytestmark = pytest.mark.usefixtures("database_file")
@@ -43,6 +45,20 @@ async def test_the_estimate_is_near_what_is_asked(
     assert await follow_up.estimated(nianlun, waiting) == Estimate()
     report = await import_file(nianlun, path, ImportOptions())
     assert follow_up.imported(report) == []
+
+
+async def test_what_waits_is_read_once_whatever_order_it_came_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(backlog, "_AT_ONCE", 2)
+    for first in (100, 0):
+        batch = [said(str(first + n), first + n // 2, f"{first + n}", "小鹿") for n in range(5)]
+        await recording.record(batch, readable, "小忆", NOON)
+    chat_id = await chats.find(GROUP)
+    assert chat_id is not None
+    read = [one async for one in backlog.pending_lengths(chat_id)]
+    times = [at(first + n // 2) for first in (0, 100) for n in range(5)]
+    assert read == list(zip(times, [1] * 5 + [3] * 5, strict=True))
 
 
 def test_how_it_is_told() -> None:

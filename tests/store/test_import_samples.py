@@ -11,10 +11,11 @@ import pytest
 from plugins.nonebot_plugin_nianlun import nianlun
 from plugins.nonebot_plugin_nianlun.errors import ImportFileError
 from plugins.nonebot_plugin_nianlun.imports.progress import Progress
-from plugins.nonebot_plugin_nianlun.imports.report import ImportReport
+from plugins.nonebot_plugin_nianlun.imports.report import ChatReport, ImportReport, describe
 from plugins.nonebot_plugin_nianlun.imports.run import ImportOptions, import_file
 from plugins.nonebot_plugin_nianlun.store.models import Chat
 from plugins.nonebot_plugin_nianlun.store.models import Message as Row
+from plugins.nonebot_plugin_nianlun.types import ChatKey
 from tests.support.export_files import element, qce_messages, write_chunked, write_qce, write_qqnt
 
 SAMPLES = Path(__file__).parents[1] / "fixtures" / "exports"
@@ -133,6 +134,8 @@ def broken(name: str, folder: Path) -> Path:
             path.write_bytes(b'[{"a": 1}]')
         case ["cut", sample]:
             path.write_bytes(whole[sample][: len(whole[sample]) * 2 // 3])
+        case ["heading", sample]:
+            path.write_bytes(whole[sample][: whole[sample].rindex(b"\n20") + 9])
         case ["gbk", sample]:
             path.write_bytes(whole[sample].decode("utf-8").encode("gb18030"))
         case ["mixed", sample]:
@@ -162,6 +165,11 @@ TRUNCATED = [name for name in ALL if name.endswith((".json", ".mht")) or "qce_" 
         *("empty", "blank", "folder", "noise", "array"),
         *("database", "other-database", "encrypted", "encrypted-header"),
         *(f"cut {sample}" for sample in TRUNCATED),
+        *(
+            f"heading {sample}"
+            for sample in ALL
+            if sample.startswith(("qq_", "qqnt")) and ".txt" in sample
+        ),
         *(f"gbk {sample}" for sample in ALL if sample.endswith(".json")),
         *(f"mixed {sample}" for sample in ALL if sample != "qqnt_export_c2c.txt"),
     ],
@@ -224,3 +232,9 @@ async def test_progress_comes_to_its_end(kind: str, tmp_path: Path) -> None:
         assert done == sorted(done)
         assert done[-1] == 1
         assert 0.3 < done[0] < 0.6
+
+
+def test_what_is_owed_is_told_in_one_line() -> None:
+    chat = ChatReport(ChatKey("10001", "group", "1"), "群", 14, None, None, pending=14, owed=2)
+    *_, told = describe(ImportReport("格式", [chat]), nianlun.calendar)
+    assert told.startswith("还有 14 条消息没有写成记忆，2 篇记忆要更新：")

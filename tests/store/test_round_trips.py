@@ -25,7 +25,7 @@ from plugins.nonebot_plugin_nianlun.imports import vault
 from plugins.nonebot_plugin_nianlun.imports.places import target
 from plugins.nonebot_plugin_nianlun.imports.report import ImportReport
 from plugins.nonebot_plugin_nianlun.imports.run import ImportOptions
-from plugins.nonebot_plugin_nianlun.imports.vault import import_any
+from plugins.nonebot_plugin_nianlun.imports.vault import import_any, look_into_any
 from plugins.nonebot_plugin_nianlun.store import leftovers
 from plugins.nonebot_plugin_nianlun.store.export import lines
 from plugins.nonebot_plugin_nianlun.types import ChatKey
@@ -297,6 +297,52 @@ async def test_a_folder_that_was_not_finished_is_told(
     await bring(vault, other)
     with pytest.raises(NianlunError, match="别的东西"):
         await write_vault(vault, lines(other, "Asia/Shanghai", NOW))
+
+
+async def test_a_folder_that_lacks_something_is_refused(
+    tmp_path: Path, database_file: Path
+) -> None:
+    chat, vault = ChatKey(ACCOUNT, "group", "123"), tmp_path / "vault"
+    events = [Said("say", 1, f"第{number}句", "阿澈", 60, 1) for number in range(9)]
+    await Builder(chat, database_file).live(events)
+    await nianlun.jobs.tidy([chat])
+    await write_vault(vault, lines(chat, "Asia/Shanghai", NOW))
+    rows, whole = await exported(chat), read_files(vault)
+    (name,) = (name for name in whole if name.startswith("messages/"))
+    other = ChatKey(ACCOUNT, "group", "9")
+
+    def put(**changed: bytes | None) -> None:
+        for path, data in {**whole, **changed}.items():
+            (vault / path).unlink(missing_ok=True)
+            if data is not None:
+                (vault / path).write_bytes(data)
+
+    mark = whole["nianlun.jsonl"].splitlines(keepends=True)
+    said = whole[name].splitlines(keepends=True)
+    torn: list[tuple[str, bytes | None, str]] = [
+        (name, None, name),
+        (name, b"", name),
+        (name, b"".join(said[:-1]), f"{name} 应有 {len(said)} 行"),
+        (name, whole[name][: -len(said[-1])], name),
+        ("nianlun.jsonl", b"".join(mark[:-1]), "nianlun.jsonl 缺了一部分"),
+        ("nianlun.jsonl", whole["nianlun.jsonl"][:-9], "nianlun.jsonl 缺了一部分"),
+        ("nianlun.jsonl", mark[0], "nianlun.jsonl 缺了一部分"),
+        ("nianlun.jsonl", b"".join([mark[0], *mark[2:]]), "nianlun.jsonl 缺了一部分"),
+    ]
+    for path, data, why in torn:
+        put(**{path: data})
+        with pytest.raises(ImportFileError, match=why) as refused:
+            await look_into_any(nianlun, vault, ImportOptions(targets=(target(other.full),)))
+        assert "\n" not in str(refused.value)
+    put(**{"nianlun.jsonl": mark[0] + b"{\n" + b"".join(mark[2:])})
+    assert (await bring(vault, chat)).left_out == 1
+    pages: dict[str, bytes | None] = {one: None for one in whole if one.endswith(".md")}
+    assert pages
+    put(**pages)
+    report = await bring(vault, other)
+    assert (report.left_out, report.chats[0].notes, report.new) == (0, 0, len(said))
+    put()
+    await check_moves(vault, ChatKey(ACCOUNT, "group", "10"), rows)
 
 
 async def test_what_was_edited_wrongly_is_told_by_file_and_line(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+import re
 from typing import Any
 
 import pytest
 
 from plugins.nonebot_plugin_nianlun import nianlun
+from plugins.nonebot_plugin_nianlun.commands.carrying import summary
 from plugins.nonebot_plugin_nianlun.exports import write_vault
 from plugins.nonebot_plugin_nianlun.imports import follow_up
 from plugins.nonebot_plugin_nianlun.imports.places import target
@@ -25,9 +28,11 @@ from plugins.nonebot_plugin_nianlun.store import (
     exclusions,
     facts,
     invariants,
+    notes,
 )
 from plugins.nonebot_plugin_nianlun.store.export import lines
 from plugins.nonebot_plugin_nianlun.store.models import Activity, Chat, Fact, Memory, Message
+from plugins.nonebot_plugin_nianlun.store.restored_edits import MOVED_ON
 from plugins.nonebot_plugin_nianlun.types import COMMAND_LINE, ChatKey
 from plugins.nonebot_plugin_nianlun.types import Fact as NewFact
 from tests.store.test_restoring import GROUP, NOW, OTHER, exported, of, talk, withdraw
@@ -48,6 +53,12 @@ def rewrite(vault: Path, old: str, new: str) -> str:
     (page,) = [path for path in vault.glob("*/*.md") if f"\n{old}\n" in path.read_text("utf-8")]
     page.write_text(page.read_text("utf-8").replace(f"\n{old}\n", f"\n{new}\n", 1), "utf-8")
     return page.relative_to(vault).as_posix()
+
+
+def one_edit(vault: Path, old: str, new: str) -> str:
+    """The same, and returns the new text."""
+    rewrite(vault, old, new)
+    return new
 
 
 def newest(rows: list[Json], kind: str) -> Json:
@@ -298,13 +309,53 @@ async def test_two_moments_of_one_time_are_told_apart(tmp_path: Path) -> None:
         assert [row["text"][:6] for row in moments] == ["想起一件事", "另一件，改过"]
 
 
+async def test_of_two_moments_alike_the_unchanged_one_keeps_its_place(
+    database_file: Path, tmp_path: Path
+) -> None:
+    await talk(days=1)
+    await nianlun.jobs.tidy([GROUP])
+    chat_id = (await Chat.get(peer_id=GROUP.peer_id)).id
+    moment = diary.Moment("想起一件事", nianlun.calendar.day_of(NOW).isoformat(), NOW, "tool")
+    for _ in range(2):
+        await diary.append(chat_id, [moment], NOW)
+    await write_vault(tmp_path / "vault", lines(GROUP, "Asia/Shanghai", NOW))
+    (page,) = [
+        path
+        for path in (tmp_path / "vault").glob("*/*.md")
+        if "想起一件事" in path.read_text("utf-8")
+    ]
+    text, bad = page.read_text("utf-8"), "\n想起一件事（#888888）\n"
+    page.write_text(text.replace("\n想起一件事\n", bad, 1), "utf-8")
+    number = of(await exported(), "activity")[-1]["id"]
+    told = []
+    for _ in range(2):
+        report = await bring(tmp_path / "vault", OTHER)
+        told.append([one.reason for one in report.unreadable])
+        moments = [row for row in of(await exported(OTHER), "activity") if row["origin"] == "tool"]
+        assert [(row["id"], row["text"]) for row in moments] == [(number, "想起一件事")]
+    assert told[0] == told[1]
+    assert f"&{number - 1} 引用的 #888888" in told[0][0]
+    await sound(database_file)
+    page.write_text(text.replace("\n想起一件事\n", "\n想起一件好事\n", 1), "utf-8")
+    for chat in (OTHER, GROUP):
+        assert (await bring(tmp_path / "vault", chat)).chats[0].edited == 1
+        moments = [row for row in of(await exported(chat), "activity") if row["origin"] == "tool"]
+        assert sorted(row["text"] for row in moments) == ["想起一件事", "想起一件好事"]
+    await sound(database_file)
+
+
 async def test_an_edit_that_is_not_taken_is_so_in_every_chat(
     database_file: Path, tmp_path: Path
 ) -> None:
-    vault, rows = await a_vault(tmp_path)
+    await a_vault(tmp_path)
+    chat_id = (await Chat.get(peer_id=GROUP.peer_id)).id
+    await facts.store(chat_id, [NewFact("preferences", "tea", "红茶", 3)], NOW)
+    vault, rows = tmp_path / "again", await exported()
+    await write_vault(vault, lines(GROUP, "Asia/Shanghai", NOW))
     day, month, activity = (newest(rows, kind) for kind in ("day", "month", "activity"))
     coffee = next(row for row in of(rows, "fact") if row["name"] == "coffee")
     note = next(row for row in of(rows, "fact") if row["name"] is None)
+    tea = next(row for row in of(rows, "fact") if row["name"] == "tea")
     away = next(row["seq"] for row in of(rows, "message") if row["seq"] < activity["from_seq"])
     edits = {
         (day["text"], f"{day['text']}（#999999）"): "引用的 #999999 不在文件里",
@@ -313,6 +364,7 @@ async def test_an_edit_that_is_not_taken_is_so_in_every_chat(
         ("想起一件事", "想起一件事（#888888）"): "引用的 #888888 不在文件里",
         (coffee["text"], f"{coffee['text']}（#777777）"): "引用的 #777777 不在文件里",
         (note["text"], "\u3000"): "正文空了",
+        (tea["text"], "字" * 301): "preferences:tea 正文应为 1 到 300 字",
     }
     for old, new in edits:
         rewrite(vault, old, new)
@@ -384,6 +436,81 @@ async def test_what_could_not_be_taken_is_written_from_its_sources(
     await sound(database_file)
 
 
+async def test_what_was_not_taken_can_be_put_right_before_and_after_it_is_written(
+    database_file: Path, tmp_path: Path
+) -> None:
+    _, rows = await a_vault(tmp_path)
+    chat_id = (await Chat.get(peer_id=GROUP.peer_id)).id
+    kinds = ("day", "month", "activity")
+    refs = {kind: str(newest(rows, kind).get("id") or newest(rows, kind)["date"]) for kind in kinds}
+    for kind in ("day", "activity"):
+        await editing.edit(chat_id, kind, refs[kind], f"改过的{kind}。", EDITOR, NOW)
+    await nianlun.jobs.tidy([GROUP], offline=True)
+    vault, rows = tmp_path / "again", await exported()
+    await write_vault(vault, lines(GROUP, "Asia/Shanghai", NOW))
+    now = {kind: newest(rows, kind)["text"] for kind in kinds}
+    for bad, why in (
+        ("我瞎编的（#999999）。", "引用的 #999999 不在文件里"),
+        ("字" * 501, "上限是"),
+        ("前面。\n\n## 小标题\n\n后面。", "标题"),
+    ):
+        other = OTHER if "#99" in bad else ChatKey(OTHER.self_id, "group", f"8{len(bad)}")
+        for kind in kinds:
+            now[kind] = one_edit(vault, now[kind], f"{kind}{bad}")
+        told = []
+        for _ in range(2):
+            report = await bring(vault, other)
+            assert report.chats[0].edited == 0
+            told.append([one.reason for one in report.unreadable])
+            assert [why in one for one in told[-1]] == [True] * len(kinds)
+        assert told[0] == told[1]
+        await nianlun.jobs.tidy([other], offline=True)
+        there = await exported(other)
+        assert {newest(there, kind)["writer"] for kind in kinds} == {"offline"}
+        report = await bring(vault, other)
+        assert [why in one.reason for one in report.unreadable] == [True] * len(kinds)
+        await sound(database_file)
+    # In one chat a person has written the day since.
+    other_id = await chats.find(other)
+    assert other_id is not None
+    await editing.edit(other_id, "day", refs["day"], "别人写的一天。", "20009", NOW)
+    for turn in ("改好了", "又改了"):
+        for kind in kinds:
+            now[kind] = one_edit(vault, now[kind], f"{turn}{kind}。")
+        report = await bring(vault, OTHER)
+        assert (report.chats[0].edited, report.unreadable) == (len(kinds), [])
+        found = {kind: newest(await exported(OTHER), kind) for kind in kinds}
+        assert {kind: (row["text"], row["writer"]) for kind, row in found.items()} == {
+            kind: (now[kind], EDITOR) for kind in kinds
+        }
+        report = await bring(vault, OTHER)
+        assert (report.chats[0].edited, report.unreadable) == (0, [])
+    report = await bring(vault, other)
+    assert report.chats[0].edited == len(kinds) - 1
+    assert [MOVED_ON in one.reason for one in report.unreadable] == [True]
+    assert newest(await exported(other), "day")["text"] == "别人写的一天。"
+    await sound(database_file)
+
+
+async def test_an_edit_that_was_taken_is_not_told_once_later_sources_were_added(
+    database_file: Path, tmp_path: Path
+) -> None:
+    vault, rows = await a_vault(tmp_path)
+    day, month = newest(rows, "day"), newest(rows, "month")
+    (activity,) = [row for row in of(rows, "activity") if [row["id"]] == day["sources"]]
+    for row, text in ((day, "我写的一天。"), (month, "我写的一月。"), (activity, "我写的一段。")):
+        one_edit(vault, row["text"], text)
+    for chat in (GROUP, OTHER):
+        assert (await bring(vault, chat)).chats[0].edited == 3
+        await nianlun.jobs.tidy([chat], offline=True)
+        now = await exported(chat)
+        assert newest(now, "day")["text"] == "我写的一天。我写的一段。"
+        report = await bring(vault, chat)
+        assert (report.chats[0].edited, report.unreadable) == (0, [])
+        assert await exported(chat) == now
+    await sound(database_file)
+
+
 async def test_the_text_that_was_exported_is_brought_where_the_file_has_it(
     database_file: Path, tmp_path: Path
 ) -> None:
@@ -400,6 +527,115 @@ async def test_the_text_that_was_exported_is_brought_where_the_file_has_it(
         assert report.chats[0].edited == 0
         assert "引用的 #99999 不在文件里" in report.unreadable[0].reason
         assert newest(await exported(OTHER), "day")["text"] == day["text"]
+    await sound(database_file)
+
+
+async def test_texts_that_are_to_be_written_again_are_edited_as_long_as_they_stand(
+    database_file: Path, tmp_path: Path
+) -> None:
+    vault, rows = await a_vault(tmp_path)
+    chat_id, day = (await Chat.get(peer_id=GROUP.peer_id)).id, newest(rows, "day")
+    assert await notes.ask_again(chat_id) > 0
+    rewrite(vault, day["text"], "我写的一天。")
+    for edited in (1, 0):
+        report = await bring(vault)
+        assert (report.chats[0].edited, report.unreadable) == (edited, [])
+    assert newest(await exported(), "day")["text"] == "我写的一天。"
+    await sound(database_file)
+
+
+async def test_a_chat_is_told_of_every_edit_that_was_not_taken(tmp_path: Path) -> None:
+    vault, rows = await a_vault(tmp_path)
+    for row in of(rows, "day"):
+        one_edit(vault, row["text"], f"{row['text']}（#999999）")
+    report = await bring(vault)
+    days = [row["date"] for row in of(rows, "day")]
+    told = summary(report)
+    assert [day for day in days if f"：{day} 引用的 #999999 不在文件里，没有照改" in told] == days
+    assert "还有" not in told
+    refused = list(report.unreadable)
+    for number in range(500):
+        report.add_unreadable(replace(refused[0], line=1000 + number))
+    told = summary(report)
+    assert len(told) < 5000
+    last = re.search(r"\n……还有 (\d+) 处$", told)
+    assert last is not None
+    assert told.count("\n第 ") + int(last[1]) == report.left_out == len(days) + 500
+
+
+async def test_what_was_emptied_is_told_each_time(database_file: Path, tmp_path: Path) -> None:
+    vault, rows = await a_vault(tmp_path)
+    for kind in ("day", "activity"):
+        rewrite(vault, newest(rows, kind)["text"], "\u3000")
+    for chat in (GROUP, OTHER, OTHER):
+        told = [one.reason for one in (await bring(vault, chat)).unreadable]
+        assert ["正文空了" in one for one in told] == [True, True]
+    await sound(database_file)
+
+
+async def test_what_was_deleted_is_not_told_by_an_edit_of_the_day_that_told_it(
+    database_file: Path, tmp_path: Path
+) -> None:
+    vault, rows = await a_vault(tmp_path)
+    chat_id, month = (await Chat.get(peer_id=GROUP.peer_id)).id, newest(rows, "month")
+    (day,) = [row for row in of(rows, "day") if row["date"] == month["sources"][-1]]
+    for row in (day, month):
+        one_edit(vault, row["text"], f"我照着{row['type']}写的。")
+    await deleting.delete(chat_id, [], [int(day["sources"][0])], NOW)
+    for _ in range(2):
+        report = await bring(vault)
+        assert (report.chats[0].edited, report.left_out) == (0, 2)
+        assert "我照着" not in repr(await exported())
+        await nianlun.jobs.tidy([GROUP], offline=True)
+    await sound(database_file)
+
+
+@pytest.mark.parametrize("tidied", [False, True])
+async def test_a_moment_that_was_made_to_cite_what_is_taken_back_can_be_put_right(
+    database_file: Path, tmp_path: Path, tidied: bool
+) -> None:
+    await talk(days=1)
+    gone = of(await exported(), "message")[4]
+    await withdraw(gone["message_id"])
+    chat_id = (await Chat.get(peer_id=GROUP.peer_id)).id
+    moment = diary.Moment("想起一件事", nianlun.calendar.day_of(NOW).isoformat(), NOW, "tool")
+    await diary.append(chat_id, [moment], NOW)
+    await nianlun.jobs.tidy([GROUP])
+    await write_vault(tmp_path / "vault", lines(GROUP, "Asia/Shanghai", NOW))
+    cites = f"想起一件事（#{gone['seq']}）"
+    rewrite(tmp_path / "vault", "想起一件事", cites)
+    for chat in (GROUP, OTHER, OTHER):
+        report = await bring(tmp_path / "vault", chat)
+        assert report.chats[0].edited == 0
+        assert [f"不能引用 #{gone['seq']}" in one.reason for one in report.unreadable] == [True]
+        if tidied:
+            await nianlun.jobs.tidy([chat], offline=True)
+    assert not [row for row in of(await exported(OTHER), "activity") if row["origin"] == "tool"]
+    rewrite(tmp_path / "vault", cites, "想起一件好事")
+    report = await bring(tmp_path / "vault", OTHER)
+    assert (report.chats[0].edited, report.unreadable) == (1, [])
+    told = [row["text"] for row in of(await exported(OTHER), "activity")]
+    assert told[-1] == "想起一件好事"
+    await sound(database_file)
+
+
+async def test_a_citation_that_is_not_taken_leaves_other_edits_alone(
+    database_file: Path, tmp_path: Path
+) -> None:
+    await talk(days=3)
+    gone = of(await exported(), "message")[4]
+    await withdraw(gone["message_id"])
+    await nianlun.jobs.tidy([GROUP])
+    rows = await exported()
+    day = newest(rows, "day")
+    (activity,) = [row for row in of(rows, "activity") if [row["id"]] == day["sources"]]
+    await write_vault(tmp_path / "vault", lines(GROUP, "Asia/Shanghai", NOW))
+    rewrite(tmp_path / "vault", activity["text"], f"他说好（#{gone['seq']}）")
+    rewrite(tmp_path / "vault", day["text"], "我写的一天。")
+    for chat in (GROUP, OTHER, OTHER):
+        report = await bring(tmp_path / "vault", chat)
+        assert [f"不能引用 #{gone['seq']}" in one.reason for one in report.unreadable] == [True]
+        assert newest(await exported(chat), "day")["text"] == "我写的一天。"
     await sound(database_file)
 
 
@@ -474,3 +710,22 @@ async def test_the_day_of_a_promise_is_counted_from_when_it_was_given(tmp_path: 
     rewrite(tmp_path / "vault", "12月3日前还书", "12月4日前还书")
     await bring(tmp_path / "vault")
     assert (await Fact.get(chat_id=chat.id)).due == "2021-12-04"
+
+
+async def test_a_due_day_that_is_none_is_told_with_its_promise(tmp_path: Path) -> None:
+    vault = await promise_vault(tmp_path)
+    before = await exported()
+    redate(vault, '"2024-12-03"', '"2027-13-45"')
+    why = "promise:书 的到期日 2027-13-45 不是日期"
+    for chat, fate in ((GROUP, "没有照改"), (OTHER, "所以没有带来"), (OTHER, "所以没有带来")):
+        report = await bring(vault, chat)
+        assert report.chats[0].edited == 0
+        (told,) = [one.reason for one in report.unreadable]
+        assert why in told
+        assert told.endswith(fate)
+    assert await exported() == before
+    redate(vault, '"2027-13-45"', '"2027-12-05"')
+    for chat in (GROUP, OTHER):
+        report = await bring(vault, chat)
+        assert (report.chats[0].edited, report.unreadable) == (1, [])
+        assert (await Fact.get(chat_id=await chats.find(chat))).due == "2027-12-05"

@@ -11,7 +11,12 @@ import pytest
 from plugins.nonebot_plugin_nianlun import nianlun
 from plugins.nonebot_plugin_nianlun.errors import ImportFileError
 from plugins.nonebot_plugin_nianlun.imports import vault, vault_files
-from plugins.nonebot_plugin_nianlun.imports.report import ImportReport
+from plugins.nonebot_plugin_nianlun.imports.report import (
+    LINES_SHOWN,
+    ImportReport,
+    describe,
+    shown,
+)
 from plugins.nonebot_plugin_nianlun.imports.run import ImportOptions
 from plugins.nonebot_plugin_nianlun.imports.vault import import_any
 from plugins.nonebot_plugin_nianlun.memory.vault import digest
@@ -184,3 +189,24 @@ async def test_brackets_without_end_and_links_change_nothing_else(tmp_path: Path
         whole.write_bytes(b'{"type":' + deep + b"}\n")
         with pytest.raises(ImportFileError, match="认不出"):
             await bring(whole)
+
+
+@pytest.mark.usefixtures("database_file")
+async def test_every_edit_that_is_refused_is_named(tmp_path: Path) -> None:
+    facts = [
+        TEA.replace("## 茶", f"## 茶{number}")
+        .replace('"茶"', f'"茶{number}"')
+        .replace("爱喝茶", "爱喝茶（#888888）")
+        for number in range(30)
+    ]
+    strays = {f"wiki/{number}.md": "# 题\n\n话\n".encode() for number in range(30)}
+    path = packed(tmp_path / "v.zip", others=strays | {"wiki/tea.md": "\n".join(facts).encode()})
+    report = await bring(path)
+    assert report.left_out == 60
+    told = list(describe(report, nianlun.calendar))
+    for number in range(30):
+        assert sum(f"preferences:茶{number} 引用的" in line for line in told) == 1
+    assert sum("不在任何一段里" in line for line in told) == LINES_SHOWN
+    assert "  ……还有 10 处" in told
+    assert sum(one.edit for one in shown(report.unreadable, 3)) == len(facts)
+    assert len(shown(report.unreadable, 3)) == len(facts) + 3

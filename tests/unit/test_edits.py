@@ -119,6 +119,33 @@ def test_of_what_changed_below_only_the_news_is_added() -> None:
     assert news(replace(SOURCE, text=held, key_messages=(1,)), [held], "") is None
 
 
+def test_what_is_added_cites_what_it_rests_on_and_no_more() -> None:
+    said = "大家聊豆包。小鹿说「一起看海」，老板娘问「猫叫什么」。川子说「我考过了！太开心了」。"
+    source = replace(SOURCE, text=f"{said}散了。（关键消息：[1,2,5]）", key_messages=(1, 2, 5))
+    restored = replace(source, writer="20002")
+    found = news(restored, ["短"], "小鹿说起看海。（关键消息：[1]）")
+    assert found is not None
+    marked = (
+        "大家聊豆包。小鹿说「一起看海」，老板娘问「猫叫什么」。（关键消息：[1,2]）"
+        "川子说「我考过了！太开心了」。散了。（关键消息：[5]）"
+    )
+    assert (found.text, found.key_messages) == (marked, (1, 2, 5))
+    some = news(restored, ["小鹿说「一起看海」，老板娘问「猫叫什么」。大家聊豆包。散了"], "")
+    assert some is not None
+    assert some.text == "川子说「我考过了！太开心了」。（关键消息：[5]）"
+    retold = news(source, ["别的。（关键消息：[1,2]）"], "")
+    assert retold is not None
+    assert retold.text == "大家聊豆包。川子说「我考过了！太开心了」。散了。（关键消息：[5]）"
+    talk = "他们聊天。川子说「好」。（关键消息：[1,2]）"
+    unshared = replace(restored, text=talk, key_messages=(1, 2))
+    kept = news(unshared, ["短"], "")
+    assert kept is not None
+    assert kept.text == talk
+    lead = news(restored, [said.removeprefix("大家聊豆包。")], "散了")
+    assert lead is not None
+    assert lead.text == "大家聊豆包。（关键消息：[1,2,5]）"
+
+
 @given(st.text(max_size=80), st.text(max_size=80))
 def test_what_was_said_is_never_news(now: str, held: str) -> None:
     source = replace(SOURCE, text=now, key_messages=())

@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from plugins.nonebot_plugin_nianlun.capture.readable import readable
 from plugins.nonebot_plugin_nianlun.errors import ImportFileError
 from plugins.nonebot_plugin_nianlun.imports.formats import READERS, choose
 from plugins.nonebot_plugin_nianlun.imports.found import FoundMessage
@@ -39,19 +40,77 @@ def read(data: bytes, name: str = "auto") -> list[FoundMessage] | str:
         return str(error)
 
 
+def words(message: FoundMessage) -> str:
+    return readable(message.segments, lambda _: None)
+
+
 @pytest.mark.parametrize("name", [*NAMES, "chatlab_0.0.2.jsonl"])
 def test_a_file_that_is_cut_off(name: str) -> None:
     data = (SAMPLES / name).read_bytes()
     whole = messages(BytesIO(data))
-    for place in range(PLACES):
-        found = read(data[: len(data) * place // PLACES])
+    step = 1 if name.endswith(".txt") else len(data) // PLACES
+    for place in range(0, len(data), step):
+        found = read(data[:place])
         if isinstance(found, str):
             assert found
             assert "\n" not in found
         elif name in LINES:
             assert found[:-1] == whole[: max(0, len(found) - 1)]
+            # Somebody's words may end where the file does; no heading is part of them.
+            assert not found or words(whole[len(found) - 1]).startswith(words(found[-1]))
         else:
             assert found == whole
+
+
+TEXTS = [name for name in NAMES if name.endswith(".txt")]
+
+
+@pytest.mark.parametrize("encoding", ["gb18030", "utf-16", "utf-8"])
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_text_in_any_encoding(name: str, encoding: str) -> None:
+    text = (SAMPLES / name).read_text("utf-8-sig")
+    whole = messages(BytesIO((SAMPLES / name).read_bytes()))
+    data = text.encode(encoding)
+    for place in range(0, len(data), 3):
+        found = read(data[:place])
+        for one, other in () if isinstance(found, str) else zip(found, whole, strict=False):
+            assert words(other).startswith(words(one))
+    for trimmed in (text, text.rstrip("\n"), text.rstrip(), f"{text.rstrip()}\n"):
+        assert read(trimmed.encode(encoding)) == whole
+
+
+PC = (
+    "消息记录（此消息记录为文本格式，不支持重新导入）\n\n"
+    "2021-03-07 23:58:40 小鹿(10011)\n在\n\n2021-03-07 23:58:41 阿澈(10010)\n看：\n\n"
+)
+NT = "2026-03-07 23:58:41 阿澈\n[文本]\n看：\n\n"
+ENDS = {
+    PC: ["2021-03-08 0:00", "2021-03-08 0:00:03 小", "=====", "消息记录", f"{'=' * 64}\n消息"],
+    NT: ["2026-03-", "2026-03-07 23:59:03 小", "2026-03-07 23:59:03 阿澈\n[文", "20"],
+}
+NO_ENDS = {
+    PC: ["2021-03-06 0:00:03 小", "2021年", "120", "2021-03-08 9:00 开会", "消息", "= 好"],
+    NT: [
+        "2026-03-06 23:59:03 小",
+        "2026-3",
+        "19",
+        "2026-03-06 23:59:03 阿澈\n[文",
+        "2026-03-08开会",
+    ],
+}
+
+
+@pytest.mark.parametrize(("begins", "end"), [(a, b) for a, ends in ENDS.items() for b in ends])
+def test_a_text_that_ends_in_a_heading(begins: str, end: str) -> None:
+    assert "没有写完" in str(read(f"{begins}{end}".encode()))
+    assert len(read(f"{begins}{end}也是说的话\n\n".encode())) == len(read(begins.encode()))
+
+
+@pytest.mark.parametrize(("begins", "end"), [(a, b) for a, ends in NO_ENDS.items() for b in ends])
+def test_a_text_that_ends_in_words(begins: str, end: str) -> None:
+    found = read(f"{begins}{end}".encode())[-1]
+    assert isinstance(found, FoundMessage)
+    assert words(found) == f"看：\n\n{end}"
 
 
 @pytest.mark.parametrize("name", [*NAMES, "chatlab_0.0.2.jsonl"])

@@ -21,6 +21,7 @@ from plugins.nonebot_plugin_nianlun.memory.provenance import (
     Sentence,
     Trace,
     check,
+    passages,
     sentences,
     trace,
 )
@@ -221,6 +222,43 @@ def test_of_a_group_the_sentence_nearest_in_wording_is_shown() -> None:
     (part,) = sentences(day.text)
     (found,) = trace(held, day, part).below
     assert found.sentence.text == "阿禾说「船票买好了」。"
+
+
+OPENING = "阿澈、小鹿、川子和老板娘中午十二点前后在群里聊面馆。"
+
+
+def beneath(day_text: str, activity_text: str, messages: dict[int, str]) -> list[str]:
+    """What the sentence, or sentences of one mark, of a day lead to in its only activity."""
+    note = activity(4, activity_text, 1, 99)
+    day = memory("day", "2025-05-03", day_text, ("4",))
+    lines = {seq: said(text, seq) for seq, text in messages.items()}
+    held = Held({}, {4: note}, lines)
+    return [
+        below.sentence.text for part in passages(day.text) for below in trace(held, day, part).below
+    ]
+
+
+def test_of_a_group_the_sentence_that_tells_the_cited_words_is_shown() -> None:
+    quote = "老板娘告诉大家「真的，想开一家面馆」。"
+    rest = "阿澈说「那我要第一个来吃」，川子说「我要加两个蛋，再来一碗汤，就在店里坐一下午」。" * 3
+    said_33 = {33: "真的，想开一家面馆，就在学校门口"}
+    mark = "（关键消息：[33,35,36]）"
+    day = f"{OPENING}{quote}（关键消息：[33]）"
+    assert beneath(day, f"{OPENING}{quote}{rest}{mark}", said_33) == [OPENING + quote]
+    far = f"{OPENING}{rest}{quote}{mark}"
+    assert beneath(day, far, said_33) == [quote]
+    own = "大家聊面馆，聊得很开心，阿澈、小鹿和川子都在群里。（关键消息：[33]）"
+    assert beneath(own, f"{OPENING}{rest}{quote}{mark}", said_33) == [quote]
+
+
+def test_two_marks_of_the_same_message_lead_to_the_one_that_tells_its_words() -> None:
+    text = "川子考过了科目三（关键消息：[5,1]）；又说了一遍看海（关键消息：[1]）。"
+    words = {1: "去年说好的：明年一起去看海", 5: "我今天考过了科目三！太开心了"}
+    assert beneath("看海！（关键消息：[1]）", text, words) == ["又说了一遍看海。"]
+    assert beneath("考过了。（关键消息：[5]）", text, words) == ["川子考过了科目三；"]
+    assert beneath("嗯！（关键消息：[2]）", "没人说话。又静了。（关键消息：[2]）", {}) == [
+        "没人说话。"
+    ]
 
 
 def test_every_sentence_is_checked() -> None:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import accumulate
 from pathlib import Path
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,8 +21,9 @@ from ..capture.sent_files import LARGEST, fetch, name_of
 from ..errors import ChatError, NianlunError
 from ..exports import write_json_lines, write_zip
 from ..file_sizes import file_size
+from ..imports.found import Unreadable
 from ..imports.places import Target
-from ..imports.report import ImportReport, what_waits
+from ..imports.report import ImportReport, shown, what_waits
 from ..imports.run import ImportOptions
 from ..imports.vault import import_any, look_into_any
 from ..memory.vault import file_name
@@ -45,6 +47,8 @@ _FORGOTTEN_AFTER = 24 * 3600
 _SETTLED = 1.0
 """Seconds in which all that is told of a new file has come in."""
 _SHOWN = 3
+_LONGEST = 4000
+"""Characters of all that was not taken in: some plain messages."""
 _CODE = re.compile(r"[0-9]{6}")
 _NO_FILE = (
     "没有看到你刚发的文件：10 分钟内把它发到这里，我会接着看；或者引用那条文件消息来发，"
@@ -154,7 +158,7 @@ class Carrying:
         finally:
             await asyncio.to_thread(waiting.path.unlink, missing_ok=True)
         self._nianlun.jobs.soon()
-        return _done(report)
+        return summary(report)
 
     def _await(self, asked: Asked) -> None:
         """Look at the file that they send next."""
@@ -252,7 +256,9 @@ class Carrying:
         if found.first is not None and found.last is not None:
             days = [self._nianlun.calendar.local(at).date() for at in (found.first, found.last)]
             span = f"，{days[0]} 到 {days[1]}" if days[0] != days[1] else f"，{days[0]}"
-        edited = f"，{found.edited} 处导出以后改过的正文会记在你名下" if found.edited else ""
+        edited = (
+            f"，{found.edited} 处导出以后改过的正文，能照改的会记在你名下" if found.edited else ""
+        )
         return (
             f"{name} 是{title}：{one_line(found.label)}，{found.messages} 条消息，"
             f"{len(survey.names)} 个名字{span}{edited}\n"
@@ -281,7 +287,8 @@ def _of_name(files: Sequence[Mapping[str, Any]], named: str) -> list[Mapping[str
     return (same or [one for one in files if named in name_of(one).casefold()])[:1]
 
 
-def _done(report: ImportReport) -> str:
+def summary(report: ImportReport) -> str:
+    """What an import into one chat did, for that chat."""
     (chat,) = report.chats
     parts = [f"新存 {chat.new} 条消息", f"早已有 {chat.known} 条", f"带来记忆 {chat.notes} 篇"]
     if chat.edited:
@@ -290,9 +297,18 @@ def _done(report: ImportReport) -> str:
         parts.append(f"其中 {chat.withdrawn} 条已撤回，只留空位")
     lines = [f"收进来了：{'，'.join(parts)}。"]
     if report.left_out:
-        lines.append(f"有 {report.left_out} 处没有照原样读进来，例如：")
-        shown = report.unreadable[:_SHOWN]
-        lines += [f"第 {one.line} 行：{one_line(one.reason)}" for one in shown]
+        told = _fitting(shown(report.unreadable, _SHOWN))
+        lines.append(f"有 {report.left_out} 处没有照原样读进来：")
+        lines += told
+        if report.left_out > len(told):
+            lines.append(f"……还有 {report.left_out - len(told)} 处")
     if waiting := what_waits(report):
         lines.append(f"还有{waiting}，正在后台写。")
     return "\n".join(lines)
+
+
+def _fitting(found: Sequence[Unreadable]) -> list[str]:
+    """A line for each, as many as go out even where a chat takes no bundles."""
+    told = [f"第 {one.line} 行：{one_line(one.reason)}" for one in found]
+    lengths = accumulate(len(line) + 1 for line in told)
+    return [line for line, length in zip(told, lengths, strict=True) if length <= _LONGEST]

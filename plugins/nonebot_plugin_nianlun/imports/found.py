@@ -74,6 +74,8 @@ class Unreadable:
 
     line: int
     reason: str
+    edit: bool = False
+    """It is of a text that somebody changed in a vault."""
 
 
 Found: TypeAlias = FoundChat | FoundMessage | FoundRecord | Unreadable

@@ -12,7 +12,7 @@ from ..memory.calendar import Calendar
 from ..store import chats, health, pauses
 from ..store.importing import SYSTEM, Importer
 from ..store.matching import Line, second_of
-from ..store.records import ChatSettings, ExcludedSpan, KnownFact, Noted, Person, Record
+from ..store.records import ChatSettings, ExcludedSpan, KnownFact, Noted, Person, Record, Remembered
 from ..store.restoring import Restorer, create_chat
 from ..types import ME, ChatKey, Incoming
 from .found import FoundMessage, FoundRecord, Unreadable
@@ -113,7 +113,8 @@ class Intake:
             self._lines.clear()
         else:
             for index, reason in await restorer.store([one for _, one in self._records]):
-                self._report.add_unreadable(Unreadable(self._records[index][0], reason))
+                line, odd = self._records[index]
+                self._report.add_unreadable(Unreadable(line, reason, _is_edited(odd)))
             self._records.clear()
 
     async def _open(self) -> tuple[Importer, Restorer]:
@@ -145,7 +146,8 @@ class Intake:
         try:
             self._records.append((found.line, self._with_speakers(record(found.kind, found.data))))
         except OddRecord as odd:
-            self._report.add_unreadable(Unreadable(found.line, str(odd)))
+            edit = found.data.get("exported") is not None
+            self._report.add_unreadable(Unreadable(found.line, str(odd), edit))
 
     def _with_speakers(self, found: Record) -> Record:
         """Whoever is the bot here is so in everything that the file says."""
@@ -197,6 +199,10 @@ class Intake:
             told_as=told_as,
             withdrawn_at=found.withdrawn_at,
         )
+
+
+def _is_edited(found: Record) -> bool:
+    return isinstance(found, Noted | Remembered | KnownFact) and found.exported is not None
 
 
 def _zone(name: object) -> ZoneInfo | None:

@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 from ..capture.cleaning import clean_text
 from ..capture.segments import to_segments
 from ..errors import ImportFileError
+from ..memory.vault_pages import END
 from ..types import ME, ChatKind, Delivery, Segment, Source, Via
 from .found import Found, FoundChat, FoundMessage, FoundRecord, Unreadable
 from .records import shown_name
@@ -54,16 +55,20 @@ class Native:
     def read(self, file: BinaryIO, zone: ZoneInfo) -> Iterator[Found]:
         last: int | None = None
         """The short id of the newest message; None until there is a header."""
-        for line, raw in _lines(file):
+        ending = _Ending()
+        for place, (line, raw) in enumerate(_lines(file)):
             try:
                 data = _object(raw)
                 kind = data.get("type")
                 if kind == "header":
+                    ending.begin(place, data)
                     yield _chat(data)
                     last = 0
                 if last is None:
                     raise ImportFileError(_NO_HEADER)
-                if kind == "message":
+                if kind == END:
+                    ending.end(place, data)
+                elif kind == "message":
                     message = _message(data, line)
                     if message.seq is not None and message.seq > last:
                         last = message.seq
@@ -80,6 +85,35 @@ class Native:
                 yield Unreadable(line, str(error))
         if last is None:
             raise ImportFileError(_NO_HEADER)
+        ending.check()
+
+
+class _Ending:
+    """Whether all of an export is there: its header announces a last line, which counts all."""
+
+    def __init__(self) -> None:
+        self._begins = 0
+        self._awaited = False
+
+    def begin(self, place: int, header: Mapping[str, Any]) -> None:
+        """Raises ImportFileError when the export before it, in the same file, has no end."""
+        self.check()
+        self._begins, self._awaited = place, header.get("ends_with") == END
+
+    def end(self, place: int, data: Mapping[str, Any]) -> None:
+        """Raises ImportFileError when there are more or fewer lines before it than it says."""
+        count = place - self._begins
+        if self._awaited and data.get("records") != count:
+            raise ImportFileError(
+                f"文件像是缺了一部分：最后一行说的行数，和前面的 {count} 行对不上，请重新导出一份"
+            )
+        self._awaited = False
+
+    def check(self) -> None:
+        if self._awaited:
+            raise ImportFileError(
+                f"文件像是没有写完：没有最后那行 {END}，请重新导出一份，或重新下载、复制"
+            )
 
 
 def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:

@@ -19,6 +19,9 @@ STRAYS = 20
 """After so many headings that lie before the newest message, that one was none: somebody had
 written a line like a heading with a date to come, and everything since would be its content."""
 
+_NAMES = 10_000
+"""Most names that are kept in mind."""
+
 
 class Draft:
     """A message, with its lines."""
@@ -60,6 +63,8 @@ class Drafts:
         self._previous: Draft | None = None
         self._current: Draft | None = None
         self._ids: set[str] = set()
+        self._names: set[str] = set()
+        """Of those who have said something and have no id."""
         self._everybody_has_an_id = True
         self._strays: list[int] = []
         self._stray_clock: WallClock | None = None
@@ -92,6 +97,15 @@ class Drafts:
         if lines and is_banner(lines[-1]):
             lines.pop()
 
+    def is_of_a_stranger(self, found: Heading) -> bool:
+        """Whether somebody whom nobody has heard of, without an id, would speak now."""
+        known = found.user_id is not None or found.name in self._names
+        return not known and self.may_follow(found)
+
+    def may_follow(self, found: Heading) -> bool:
+        """Whether time would not run back."""
+        return self._clock.read(found.local) is not None
+
     def _may_be_a_member(self, found: Heading) -> bool:
         # Two people with ids make a group; a bare name in it is not a member's.
         return found.user_id is not None or not self._everybody_has_an_id or len(self._ids) < 2
@@ -104,6 +118,8 @@ class Drafts:
         self._strays, self._stray_clock = [], None
         if draft.heading.user_id is None:
             self._everybody_has_an_id = False
+            if len(self._names) < _NAMES:
+                self._names.add(draft.heading.name)
         elif len(self._ids) < 2 and draft.heading.user_id not in SYSTEM_IDS:
             self._ids.add(draft.heading.user_id)
         return done

@@ -15,7 +15,7 @@ WHO_LIMIT = 300
 """Longest name with its id; QQ allows 60 characters, a mail address 254."""
 SYSTEM_IDS = frozenset({"10000", "1000000"})
 """Under which QQ itself tells of joins and withdrawals."""
-_BANNER = "消息记录（此消息记录为文本格式"
+BANNER = "消息记录（此消息记录为文本格式"
 
 _DATE = r"(?P<year>\d{4})([-/.])(?P<month>\d\d?)\2(?P<day>\d\d?) "
 _TIME = r"(?P<hour>\d\d?):(?P<minute>\d\d):(?P<second>\d\d)"
@@ -28,6 +28,7 @@ _PLAIN_IN_HEAD = re.compile(f"^{_PLAIN}(?!{_HALF} )", re.ASCII | re.MULTILINE)
 _HALVED_IN_HEAD = tuple(re.compile(f"^{h}", re.ASCII | re.MULTILINE) for h in _HALVED)
 _LEVEL = re.compile(r"【(?:群主|管理员|潜水|冒泡|吐槽|活跃|话唠|传说)】(?=.*\S)", re.DOTALL)
 _RULE = re.compile(r"={16,}")
+_RULE_IN_HEAD = re.compile(r"^={16,}", re.MULTILINE)
 _BLOCK = (_RULE, re.compile("消息分组[:：]"), _RULE, re.compile("消息对象[:：]"), _RULE)
 _HELD = 64
 """Most lines that wait for what follows the start of a chat."""
@@ -54,7 +55,13 @@ class ChatStart(NamedTuple):
 
 def is_banner(line: str) -> bool:
     """Whether it is the line with which such a file begins."""
-    return line.removeprefix("\ufeff").startswith(_BANNER)
+    return line.removeprefix("\ufeff").startswith(BANNER)
+
+
+def rule_of(head: str) -> str:
+    """The line that a file which begins so puts between the lines that say which chat it is."""
+    found = _RULE_IN_HEAD.search(head)
+    return found[0] if found else "=" * 64
 
 
 def has_twelve_hours(head: str) -> bool:

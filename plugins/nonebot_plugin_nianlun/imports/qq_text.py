@@ -8,10 +8,19 @@ from typing import BinaryIO
 from zoneinfo import ZoneInfo
 
 from ..capture.cleaning import clean_text
+from .cut_off import HOURS_12, HOURS_24, begins_time, ends_in_chat_start
 from .found import HEAD_BYTES, Found, FoundMessage, Unreadable
 from .qq_chats import QqChat
 from .qq_drafts import Draft, Drafts
-from .qq_headings import SYSTEM_IDS, ChatStart, has_twelve_hours, heading, with_chat_starts
+from .qq_headings import (
+    SYSTEM_IDS,
+    ChatStart,
+    Heading,
+    has_twelve_hours,
+    heading,
+    rule_of,
+    with_chat_starts,
+)
 from .text_lines import TextLines, decoded, encoding_of
 
 _START = re.compile(r"\s*(?:消息记录（此消息记录为文本格式|={16,}\s*消息分组[:：])")
@@ -28,7 +37,7 @@ class QqText:
         head = file.read(HEAD_BYTES)
         file.seek(0)
         lines = TextLines(file, encoding_of(head))
-        twelve_hours = has_twelve_hours(decoded(head))
+        twelve_hours, rule = has_twelve_hours(decoded(head)), rule_of(decoded(head))
         chat = _Chat(ChatStart("", ""), zone)
         blank = True
         for number, line in with_chat_starts(
@@ -43,10 +52,14 @@ class QqText:
                 chat, blank = _Chat(line, zone), True
                 continue
             opens = heading(line, twelve_hours=twelve_hours) if blank else None
+            if number == lines.open_end and blank and chat.may_be_cut(line, opens, twelve_hours):
+                raise lines.cut_off()
             blank = not line
             if done := chat.drafts.feed(number, line, opens):
                 for draft in done:
                     yield from chat.found(draft)
+        if ends_in_chat_start(lines.end(), rule):
+            raise lines.cut_off()
         yield from lines.trouble
         yield from chat.end()
 
@@ -57,6 +70,12 @@ class _Chat:
     def __init__(self, start: ChatStart, zone: ZoneInfo) -> None:
         self.drafts = Drafts(zone)
         self._chat = QqChat(start)
+
+    def may_be_cut(self, line: str, opens: Heading | None, twelve_hours: bool) -> bool:
+        """Whether the last line of the file is the beginning of a heading."""
+        if opens is not None:
+            return self.drafts.is_of_a_stranger(opens)
+        return begins_time(line, HOURS_12 if twelve_hours else HOURS_24)
 
     def found(self, draft: Draft) -> Iterator[Found]:
         yield from self._chat.found(_message(draft))

@@ -17,6 +17,7 @@ from ..capture.events import id_text
 from ..capture.segments import to_segments
 from ..errors import ImportFileError
 from ..types import ME, Segment
+from .cut_off import PADDED, begins_time
 from .found import HEAD_BYTES, Found, FoundChat, FoundMessage, Unreadable
 from .json_stream import JsonStream
 from .qq_drafts import Draft, Drafts
@@ -71,6 +72,8 @@ class QqntText:
                 opens = None
             for draft in drafts.feed(number, line, opens):
                 yield _drafted(draft, people)
+        if _ends_in_heading(lines.end(), drafts):
+            raise lines.cut_off()
         yield from lines.trouble
         for draft in drafts.end():
             yield _drafted(draft, people)
@@ -161,6 +164,20 @@ def _with_headings(lines: TextLines) -> Iterator[tuple[int, str, Heading | None]
                 opens = None
         blank = not line
         yield number, line, opens
+
+
+def _ends_in_heading(lines: Sequence[str], drafts: Drafts) -> bool:
+    """Whether the file ends before what stands between a heading and somebody's words."""
+    above, before, last = ["", "", *lines][-3:]
+    if not before:
+        opens = _heading(last)
+        return begins_time(last, PADDED) if opens is None else drafts.is_of_a_stranger(opens)
+    opens = None if above else _heading(before)
+    if opens is None:
+        return False
+    if not last:
+        return drafts.is_of_a_stranger(opens)
+    return drafts.may_follow(opens) and (last.startswith("[") or "None".startswith(last))
 
 
 def _heading(line: str) -> Heading | None:

@@ -233,12 +233,12 @@ def _sources(kind: NoteKind, line: Line) -> tuple[str, ...]:
 
 
 def _fact(line: Line) -> KnownFact:
-    name, due = values.optional(line, "name"), line.get("due")
+    name, (due, misdated) = values.optional(line, "name"), _due(line)
     return KnownFact(
         owner=values.user_id(line, "owner") if line.get("owner") else "",
         category=values.short(values.text(line, "category"), "category", _CATEGORY),
         name=None if name is None else mask_secrets(values.short(name, "name", _FACT_NAME)),
-        due=None if due is None else values.period("day", due),
+        due=due,
         text=_fact_text(line),
         journal=tuple(map(_fact_text, values.objects(line, "journal"))),
         event_date=_event_date(line),
@@ -246,7 +246,19 @@ def _fact(line: Line) -> KnownFact:
         created_at=values.optional_moment(line, "created_at"),
         exported=values.optional(line, "exported"),
         redated=line.get("redated") is True,
+        misdated=misdated,
     )
+
+
+def _due(line: Line) -> tuple[str | None, str]:
+    """The day of a promise; and what a person put there that is none."""
+    due = line.get("due")
+    try:
+        return None if due is None else values.period("day", due), ""
+    except OddRecord:
+        if line.get("redated") is True and line.get("exported") is not None:
+            return None, str(due)
+        raise
 
 
 def _event_date(line: Line) -> str | None:

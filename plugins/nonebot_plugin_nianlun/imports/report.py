@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import count
 
 from ..capture.cleaning import one_line
 from ..memory.calendar import Calendar
@@ -12,6 +13,7 @@ from ..types import ChatKey
 from .found import Unreadable
 
 LINES_SHOWN = 20
+"""Of lines that could not be read, edits aside."""
 
 
 @dataclass(slots=True)
@@ -66,18 +68,27 @@ class ImportReport:
     """The format, as a person calls it."""
     chats: list[ChatReport] = field(default_factory=list)
     unreadable: list[Unreadable] = field(default_factory=list)
-    """The first of them, in order of line."""
+    """Every edit that was not followed, and the first of all else, in order of line."""
     left_out: int = 0
     """How many lines, or parts of one, could not be read."""
+    _others: int = 0
+    """How many of `unreadable` are no edits."""
 
     def add_unreadable(self, found: Unreadable) -> None:
         self.left_out += 1
-        if len(self.unreadable) < LINES_SHOWN:
+        if found.edit or self._others < LINES_SHOWN:
+            self._others += not found.edit
             self.unreadable.append(found)
 
     @property
     def new(self) -> int:
         return sum(chat.new for chat in self.chats)
+
+
+def shown(found: Iterable[Unreadable], others: int = LINES_SHOWN) -> list[Unreadable]:
+    """All edits that were not followed, and so many of all else, in their order."""
+    place = count()
+    return [one for one in found if one.edit or next(place) < others]
 
 
 def describe(report: ImportReport, calendar: Calendar) -> Iterator[str]:
@@ -133,11 +144,11 @@ def _next(report: ImportReport) -> Iterator[str]:
 
 
 def what_waits(report: ImportReport) -> str:
-    """What is still to be written, for a person; empty when nothing is."""
+    """What is still to be written, for a person, with a blank before it; empty when nothing is."""
     heard = [chat for chat in report.chats if chat.heard]
     parts = []
     if pending := sum(chat.pending for chat in heard):
-        parts.append(f" {pending} 条消息没有写成记忆")
+        parts.append(f"{pending} 条消息没有写成记忆")
     if owed := sum(chat.owed for chat in heard):
-        parts.append(f" {owed} 篇记忆要更新")
-    return "，".join(parts)
+        parts.append(f"{owed} 篇记忆要更新")
+    return f" {'，'.join(parts)}" if parts else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+from collections import deque
 from collections.abc import Iterator
 from functools import partial
 import re
@@ -14,6 +15,8 @@ from .found import Unreadable
 LINE_LIMIT = 1 << 20
 """Longest line that is read, in bytes; QQ's own messages have a few thousand characters."""
 
+_LAST = 6
+"""The lines with which a chat begins in old QQ's exports, and the one before."""
 _READ_BYTES = 1 << 18
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _UNMARKED = ("gb18030", "utf-16-le", "utf-16-be")
@@ -67,6 +70,9 @@ class TextLines:
 
     def __init__(self, file: BinaryIO, encoding: str) -> None:
         self.trouble: list[Unreadable] = []
+        self.open_end: int | None = None
+        """The last line, once it is there, where no line break is behind it."""
+        self._last: deque[str] = deque(maxlen=_LAST)
         self._file = file
         self._encoding = encoding
         self._number = 0
@@ -82,10 +88,24 @@ class TextLines:
                 if self._number == 1:
                     raw = raw.removeprefix(codecs.BOM_UTF8)
                 if ended or len(raw) < LINE_LIMIT:
-                    yield self._number, self._text(raw, encoding)
+                    text = self._text(raw, encoding)
+                    self._last.append(text)
+                    if not ended:
+                        self.open_end = self._number
+                    yield self._number, text
                 else:
                     self._note("这一行太长，不像聊天记录，没有读")
             whole = ended
+
+    def end(self) -> list[str]:
+        """The last lines of the file; an empty one behind its last line break."""
+        return [*self._last, *([""] if self.open_end is None else [])]
+
+    def cut_off(self) -> ImportFileError:
+        """For a file whose end is not one."""
+        return ImportFileError(
+            f"文件像是没有写完，到第 {self._number} 行就断了：请重新导出一份，或重新下载、复制"
+        )
 
     def _note(self, reason: str) -> None:
         self.trouble.append(Unreadable(self._number, reason))

@@ -19,11 +19,11 @@ from zipfile import ZipFile
 from ..errors import ImportFileError
 from ..lifecycle import Nianlun
 from ..memory.vault import Complaint
-from ..memory.vault_pages import FOLDERS, MARK, OURS, Placed, rows_of
+from ..memory.vault_pages import END, FOLDERS, MARK, OURS, Placed, rows_of
 from ..types import ChatKey
 from .found import Unreadable
 from .native import LINE_LIMIT
-from .report import LINES_SHOWN, ImportReport
+from .report import ImportReport, shown
 from .run import ImportOptions, ShowProgress, import_file, look_into
 from .survey import Survey
 from .vault_files import BROKEN_ZIP, Files, Folder, Zip, is_vault
@@ -107,14 +107,14 @@ class _Origins:
         told = [self._of(one) for one in report.unreadable]
         torn = [Unreadable(one.line, f"{file}：{one.text}") for file, one in self._complaints]
         report.left_out += len(torn)
-        report.unreadable = [*torn, *told][:LINES_SHOWN]
+        report.unreadable = shown([*torn, *told])
         return report
 
     def _of(self, one: Unreadable) -> Unreadable:
         at = bisect_right(self._runs, one.line, key=lambda run: run.number) - 1
         run = self._runs[at]
         line = run.line + (one.line - run.number if run.follows else 0)
-        return Unreadable(line, f"{run.file}：{one.reason}")
+        return replace(one, line=line, reason=f"{run.file}：{one.reason}")
 
 
 def _as_json_lines(path: Path, whole: Path) -> _Origins:
@@ -154,12 +154,18 @@ class _Writer:
             raise ImportFileError("除了消息，文件夹里的东西太多，读不下")
         rows, complaints = rows_of((name, self._page(name)) for name in pages)
         self._origins.complain(complaints)
+        counts = _counts(rows, [one.line for name, one in complaints if name == MARK])
+        if missing := sorted(counts.keys() - set(sources)):
+            raise ImportFileError(_TORN.format(f"没有 {missing[0]}"))
+        rows = [placed for placed in rows if placed.row["type"] != END]
         before = [placed for placed in rows if placed.row["type"] in _BEFORE_MESSAGES]
         with ExitStack() as stack, self._whole.open("w", encoding="utf-8", newline="\n") as out:
             for placed in before:
                 self._put(out.write, placed)
             streams = [
-                self._messages(name, stack.enter_context(self._files.open(name)))
+                self._messages(
+                    name, stack.enter_context(self._files.open(name)), counts.get(name, 0)
+                )
                 for name in sources
             ]
             for _, name, line, text in heapq.merge(*streams):
@@ -190,15 +196,40 @@ class _Writer:
         self._number += 1
         self._origins.add(_Origin(self._number, file, line, follows))
 
-    def _messages(self, name: str, file: BinaryIO) -> Iterator[tuple[int, str, int, str]]:
-        """The lines of a file with the numbers of their messages, which ascend."""
-        number, last = 0, 0
+    def _messages(
+        self, name: str, file: BinaryIO, expected: int
+    ) -> Iterator[tuple[int, str, int, str]]:
+        """The lines of a file with the numbers of their messages, which ascend. Raises
+        ImportFileError where they are fewer than expected."""
+        number, last, count = 0, 0, 0
         while raw := file.readline(LINE_LIMIT):
             number += 1
             text = _text(raw, name).strip(" \t\r\n")
             if text:
                 last = max(last, _seq(text) or last)
+                count += 1
                 yield last, name, number, text
+        if count < expected:
+            raise ImportFileError(_TORN.format(f"{name} 应有 {expected} 行，只有 {count} 行"))
+
+
+def _counts(rows: list[Placed], unread: list[int]) -> dict[str, int]:
+    """How many lines each file of messages should have at least, from the last line of the mark,
+    where its header announces one. `unread` are the lines of the mark that could not be read.
+
+    Raises ImportFileError when not all of the mark is there.
+    """
+    mark = [placed for placed in rows if placed.file == MARK]
+    header = next((placed.row for placed in mark if placed.row["type"] == "header"), {})
+    if header.pop("ends_with", None) != END:
+        return {}
+    for end in (placed for placed in mark if placed.row["type"] == END):
+        before = sum(line < end.line for line in (*(one.line for one in mark), *unread))
+        counts = end.row.get("messages")
+        if end.row.get("records") == before and isinstance(counts, dict):
+            ours = ((name, count) for name, count in counts.items() if OURS.fullmatch(name))
+            return {name: count for name, count in ours if isinstance(count, int)}
+    raise ImportFileError(_TORN.format(f"{MARK} 缺了一部分"))
 
 
 def _is_page(name: str) -> bool:

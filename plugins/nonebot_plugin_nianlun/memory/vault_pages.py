@@ -31,6 +31,10 @@ Row = dict[str, Any]
 
 MARK: Final = "nianlun.jsonl"
 """By this file a vault is known."""
+END: Final = "end"
+"""The type of an export's last line: where its header announces it and it is not there, the file
+was cut off. In a vault the mark's own last line; it tells also of how many lines each file of
+messages is."""
 HISTORY: Final = "history.jsonl"
 FOLDERS: Final = frozenset({"messages", "diary", "months", "years", "wiki"})
 OURS: Final = re.compile(
@@ -43,7 +47,7 @@ _PAGES: Final = ("activity", *_FOLDERS, "fact")
 _ANY_ZONE: Final = ZoneInfo("UTC")
 _ORDER: Final = (
     *("header", "settings", "speaker", "message", "activity", "skipped", "gap"),
-    *("day", "month", "year", "fact", "usage", "exclusion"),
+    *("day", "month", "year", "fact", "usage", "exclusion", END),
 )
 
 
@@ -66,7 +70,7 @@ def as_line(row: Mapping[str, Any]) -> str:
 def files(rows: Sequence[Row]) -> dict[str, str]:
     """The files of a vault but those of messages, by path, from all other lines of an export."""
     texts = [row for row in rows if row["type"] in _PAGES]
-    found = {MARK: "".join(as_line(row) for row in rows if row["type"] not in _PAGES)}
+    found = {MARK: "".join(map(as_line, _mark(rows)))}
     found[HISTORY] = "".join(map(as_line, _history(texts)))
     header = next(row for row in rows if row["type"] == "header")
     zone = ZoneInfo(header["timezone"])
@@ -81,6 +85,14 @@ def files(rows: Sequence[Row]) -> dict[str, str]:
     for day, its in days.items():
         found[f"diary/{day}.md"] = _day(header["chat"], day, its, there, zone)
     return found | _wiki(header["chat"], [row for row in texts if row["type"] == "fact"], rows)
+
+
+def _mark(rows: Iterable[Row]) -> Iterator[Row]:
+    count = 0
+    for row in rows:
+        if row["type"] not in _PAGES:
+            yield row | {"records": count} if row["type"] == END else row
+            count += 1
 
 
 def _history(texts: Iterable[Row]) -> Iterator[Row]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from datetime import datetime
 
+from tortoise.expressions import Q
+
 from .models import Message as MessageRow
 
 _AT_ONCE = 10_000
@@ -18,7 +20,8 @@ async def pending_lengths(chat_id: int) -> AsyncIterator[tuple[datetime, int]]:
         part = query
         if last is not None:
             # The one condition leads through the index, the other passes over what was had.
-            part = query.filter(time__gte=last[0]).exclude(time=last[0], seq__lte=last[1])
+            had = Q(time=last[0], seq__lte=last[1])
+            part = query.filter(time__gte=last[0]).exclude(had)
         rows = await part.order_by("time", "seq").limit(_AT_ONCE).values_list("time", "seq", "text")
         for time, _, text in rows:
             yield time, len(text)

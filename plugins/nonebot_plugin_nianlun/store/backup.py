@@ -124,7 +124,7 @@ async def restore(copy: Path, path: Path, told: Told = lambda left, total: None)
 
 async def _restore(copy: Path, fresh: Path, path: Path, told: Told, *, there: bool) -> Restored:
     await asyncio.to_thread(_read, copy, fresh)
-    await prepare(fresh)
+    await _make_ready(fresh)
     known = await asyncio.to_thread(_taken_back, path) if there else []
     taken_back = await carrying_over.carry_over(fresh, known)
     kept, (chat_count, messages) = await asyncio.to_thread(_exchange, fresh, path, told)
@@ -134,6 +134,18 @@ async def _restore(copy: Path, fresh: Path, path: Path, told: Told, *, there: bo
         if now != known:
             taken_back += await carrying_over.carry_over(path, now)
     return Restored(kept, taken_back, chat_count, messages)
+
+
+async def _make_ready(fresh: Path) -> None:
+    """Bring the copy to this version. Raises StoreError."""
+    try:
+        await prepare(fresh)
+    except StoreUnavailable as error:
+        told = str(error)
+        if str(fresh) not in told:
+            raise  # of the disk, or of this machine
+        # What to do is said of a database in use, and this is a copy of one.
+        raise StoreUnavailable(f"{told.partition('：请')[0]}，不能用来恢复") from error
 
 
 def _taken_back(path: Path) -> list[carrying_over.Known]:
@@ -164,7 +176,7 @@ def _look_at(copy: Path, path: Path) -> bool:
     if not ours:
         raise StoreUnavailable(f"{copy} 不是年轮的数据库")
     if state != "ok":
-        raise StoreUnavailable(f"{copy} 坏了，不能用来恢复：{state}")
+        raise StoreUnavailable(f"{copy} 坏了，不能用来恢复：{' '.join(state.split())}")
     return path.exists()
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 import sqlite3
 from typing import NamedTuple, cast
 
+from tortoise.expressions import Q
+
 from ..types import ME, ChatKey, ChatKind, Withdrawal
 from . import (
     chats,
@@ -194,7 +196,7 @@ async def mask(chat_id: int, masked: list[tuple[int, datetime, datetime]]) -> in
     count = 0
     for seq, said_at, at in masked:
         same = MessageRow.filter(chat_id=chat_id, seq=seq, time=said_at, withdrawn_at=None)
-        if await same.exclude(text="", segments="[]").exists():
+        if await same.exclude(Q(text="", segments="[]")).exists():
             await withdrawals.mask(chat_id, seq, at)
             count += 1
     return count

@@ -77,8 +77,9 @@ class Contents:
 async def contents(chat_id: int) -> Contents:
     """What clearing would take, as far as it still holds something."""
     memories = Memory.filter(chat_id=chat_id).exclude(text="")
+    messages = MessageRow.filter(chat_id=chat_id).exclude(Q(text="", segments="[]"))
     return Contents(
-        messages=await MessageRow.filter(chat_id=chat_id).exclude(text="", segments="[]").count(),
+        messages=await messages.count(),
         activities=await Activity.filter(chat_id=chat_id).exclude(text="").count(),
         days=await memories.filter(kind="day").count(),
         months=await memories.filter(kind="month").count(),

@@ -170,6 +170,8 @@ def explain(error: sqlite3.Error, path: Path) -> StoreError:
             f"这里的 SQLite（{sqlite3.sqlite_version}）没有 FTS5，年轮要用它来检索："
             "请换用 python.org 或系统自带的 Python，或装上带 FTS5 的 SQLite"
         )
+    if "full" in reason or "I/O" in reason:
+        return translate(error)  # the disk's: whoever moved the file away would lose a good one
     return StoreUnavailable(f"打不开数据库 {path}：{reason}")
 
 

@@ -15,6 +15,7 @@ from typing import Any, cast
 from tortoise.expressions import Q
 
 from ..errors import ChatError
+from ..memory.vault_pages import END
 from ..types import Activity, ChatKey, MemoryKind
 from . import chats, facts, memories
 from .models import Activity as ActivityRow
@@ -36,9 +37,18 @@ _COUNTS = (
 
 async def lines(key: ChatKey, timezone: str, now: datetime) -> AsyncIterator[dict[str, Any]]:
     """One object a line: header, settings, speakers, messages, activities, skipped runs, gaps,
-    days, months, years, facts, usage, exclusions. Raises ChatError when nothing was recorded in
-    the chat. What comes in meanwhile is left to the next export.
+    days, months, years, facts, usage, exclusions, and the end, which tells how many lines there
+    are before it. Raises ChatError when nothing was recorded in the chat. What comes in meanwhile
+    is left to the next export.
     """
+    count = 0
+    async for line in _records(key, timezone, now):
+        count += 1
+        yield line
+    yield {"type": END, "records": count}
+
+
+async def _records(key: ChatKey, timezone: str, now: datetime) -> AsyncIterator[dict[str, Any]]:
     chat = await chats.row(key)
     if chat is None:
         raise ChatError(f"没有记录过 {key.full} 这个会话")
@@ -51,6 +61,7 @@ async def lines(key: ChatKey, timezone: str, now: datetime) -> AsyncIterator[dic
         **({} if chat.name is None else {"chat_name": chat.name}),
         "timezone": chat.timezone or timezone,
         "exported_at": _utc(now),
+        "ends_with": END,
     }
     yield _settings(chat)
     async for speaker in _speakers(chat.id):

@@ -159,6 +159,8 @@ class KnownFact:
     """See `Noted`."""
     redated: bool = False
     """Whether a person has changed `due` since it was exported."""
+    misdated: str = ""
+    """What they put in its place, where that is no day."""
 
 
 Record: TypeAlias = (

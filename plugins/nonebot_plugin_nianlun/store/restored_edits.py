@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import takewhile
 import json
-from typing import cast
+from typing import TypeAlias, cast
 
 from ..errors import CorrectionError, NoteRejected
 from ..memory.diary import DIARY_UNITS
 from ..memory.edits import checked_edit
 from ..memory.keymarks import find_key_messages, renumber_key_marks
 from ..memory.vault import digest
-from ..types import Activity, Memory, NoteKind
+from ..types import Activity, Memory, NoteKind, is_edited
 from . import editing, search
 from .models import Activity as ActivityRow
 from .models import Memory as MemoryRow
@@ -31,6 +32,7 @@ EMPTY = "正文空了，没有照改；要删掉请用指令"
 NOT_BROUGHT = "导出时的正文不在文件里，所以没有带来"
 AS_EXPORTED = "这里用的是导出时的正文"
 _WRITTEN_ANEW = "导出时的正文不在文件里，整理时会重新写"
+_Text: TypeAlias = NoteVersion | ActivityRow | MemoryRow
 _LONGEST_NUMBER = 12
 """Digits of a number that is told back."""
 
@@ -53,19 +55,22 @@ class Edits:
         theirs: Activity | Memory,
         exported: str,
         *,
+        sources: Collection[str] = (),
         tainted: bool,
     ) -> None:
-        """Of a note that is here; `exported` is the digest of the text that was changed."""
+        """Of a note that is here; `exported` is the digest of the text that was changed, and
+        `sources` are those that the file gives, as they are called here."""
         kind, ref = _place(row)
         called = row.period if isinstance(row, MemoryRow) else f"活动 &{row.number}"
         text, unknown = self._moved(theirs.text), self.unknown(theirs.text)
-        if plain(text) == plain(row.text) and not unknown:
+        emptied = row.stale and not plain(text) and exported != digest("")
+        if plain(text) == plain(row.text) and not (unknown or emptied):
             return
-        awaited = not tainted and _is_awaited(row, theirs, exported)
+        awaited = not tainted and is_awaited(row, theirs, exported)
         try:
             if (row.text or awaited or unknown) and (why := self._wrong(theirs.text, tainted)):
                 raise CorrectionError(why)
-            if row.text and await self._was_taken(row, theirs, text):
+            if row.text and await self._was_taken(row, theirs, text, exported, sources):
                 return
             if awaited:
                 await self._fill(row, text)
@@ -78,16 +83,31 @@ class Edits:
             self.made += 1
 
     async def _was_taken(
-        self, row: ActivityRow | MemoryRow, theirs: Activity | Memory, text: str
+        self,
+        row: ActivityRow | MemoryRow,
+        theirs: Activity | Memory,
+        text: str,
+        exported: str,
+        sources: Collection[str],
     ) -> bool:
         """Whether the edit was taken before. Raises CorrectionError when somebody else has
         written the note since it was exported."""
         kind, ref = _place(row)
         versions = NoteVersion.filter(chat_id=self._chat_id, kind=kind, ref=ref)
-        since = _since([*await versions.order_by("version"), row], theirs)
-        if plain(text) in {plain(one.text) for one in since[1:]}:
+        texts = [*await versions.order_by("version"), row]
+        was, later = _since(texts, theirs)
+        if plain(text) in {plain(one.text) for one in later}:
             return True
-        if not since or not all(self._is_own(one, since[0]) for one in since[1:]):
+        if was is None:
+            never_here = all(one.version != theirs.version for one in texts)
+        else:
+            never_here = not was.text and exported != digest("")
+        if never_here:
+            # What the machine wrote for want of it tells nothing else.
+            written = list(takewhile(lambda one: _is_of(one, sources), later))
+            later = later[len(written) :]
+            was = next(iter([*reversed(written), *later]), None)
+        if was is None or not all(self._is_own(one, was) for one in later):
             raise CorrectionError(MOVED_ON)
         return False
 
@@ -114,8 +134,8 @@ class Edits:
 
     def _is_own(
         self,
-        later: NoteVersion | ActivityRow | MemoryRow,
-        exported: NoteVersion | ActivityRow | MemoryRow,
+        later: _Text,
+        exported: _Text,
     ) -> bool:
         """Whether nothing was added to it: then it is an earlier edit of the same export."""
         sources = [getattr(one, "sources", None) for one in (later, exported)]
@@ -214,29 +234,21 @@ class Edits:
         return renumber_key_marks(text, self._seqs.get)
 
 
-async def find_moment(
-    chat_id: int, noted: Noted, texts: Collection[str], claimed: Collection[int]
-) -> ActivityRow | None:
-    """The activity without a window that this one of the file is, but none of the `claimed` rows:
-    by its time and one of these texts or, where it was edited, the text that was exported."""
-    theirs = noted.activity
-    here = ActivityRow.filter(chat_id=chat_id, date=theirs.date, origin=theirs.origin)
-    same = await here.filter(time=theirs.time).exclude(id__in=claimed).order_by("number")
-    found = next((row for row in same if row.text in texts), None)
-    if found is None and noted.exported is not None:
-        found = next((row for row in same if digest(row.text) == noted.exported), None)
-        # What became of it since: another edit, or nothing at all.
-        found = found or next((row for row in same if row.number == theirs.number), None)
-    return found
-
-
 def _since(
-    texts: Sequence[NoteVersion | ActivityRow | MemoryRow], theirs: Activity | Memory
-) -> Sequence[NoteVersion | ActivityRow | MemoryRow]:
-    """The text that was exported and those that came after it; empty where it is not here."""
+    texts: Sequence[_Text], theirs: Activity | Memory
+) -> tuple[_Text | None, Sequence[_Text]]:
+    """The text that was exported, None where it is not here, and those that came after it."""
     told = (theirs.writer, theirs.written_at)
     found = [at for at, one in enumerate(texts) if (one.writer, one.written_at) == told]
-    return texts[found[-1] :] if found else ()
+    if not found:
+        return None, [one for one in texts if one.version > theirs.version]
+    return texts[found[-1]], texts[found[-1] + 1 :]
+
+
+def _is_of(text: _Text, sources: Collection[str]) -> bool:
+    """Whether nobody edited it, and nothing but these is told in it."""
+    told = [] if isinstance(text, ActivityRow) else json.loads(text.sources)
+    return not is_edited(text.writer) and set(told) <= set(sources)
 
 
 def _place(row: ActivityRow | MemoryRow) -> tuple[NoteKind, str]:
@@ -245,7 +257,7 @@ def _place(row: ActivityRow | MemoryRow) -> tuple[NoteKind, str]:
     return "activity", str(row.number)
 
 
-def _is_awaited(row: ActivityRow | MemoryRow, theirs: Activity | Memory, exported: str) -> bool:
+def is_awaited(row: ActivityRow | MemoryRow, theirs: Activity | Memory, exported: str) -> bool:
     """Whether it stands without a text since its edit could not be taken: it had one when it was
     exported, and nothing was written here since."""
     same = ((one.version, one.writer, one.written_at) for one in (row, theirs))

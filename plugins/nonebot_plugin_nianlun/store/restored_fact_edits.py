@@ -8,7 +8,7 @@ from datetime import datetime
 from ..errors import CorrectionError, NoteRejected, NotRecorded
 from ..memory.calendar import Calendar
 from ..memory.duplicates import same_key
-from ..memory.fact_items import FactItem, fact_content
+from ..memory.fact_items import FACT_UNITS, FactItem, fact_content
 from ..memory.keymarks import find_key_messages
 from ..memory.promises import PROMISE, due_after, due_day, is_kept
 from ..memory.vault import digest
@@ -28,6 +28,9 @@ from .restored_edits import (
 )
 
 _CITES = "写了消息编号，词条不引用消息，没有照改"
+_NO_DAY = "的到期日 {} 不是日期，{}"
+_LONGEST_DAY = 20
+"""Characters of what is told back in its place."""
 _BOTH = "的到期日用了标记里改的（{}），没有用正文里说的 {}"
 _CLOSED = "说已经做到了，标记里改的到期日没有用"
 
@@ -61,6 +64,9 @@ class FactEdits:
                 raise CorrectionError(TAKEN_BACK)
             await exclusions.refuse(self._chat_id, fact.owner, self._now)
             row = await self._find(fact)
+            if fact.misdated:
+                typed = fact.misdated[:_LONGEST_DAY]
+                raise NoteRejected(_NO_DAY.format(typed, "没有照改" if row else "所以没有带来"))
             content = self._content(fact)
             dated = await self._dated(fact, content, fact.due if row is None else row.due)
             if row is None:
@@ -87,14 +93,18 @@ class FactEdits:
         if find_key_messages(typed):
             # Stored facts have none; to leave it out would be another edit than theirs.
             raise NoteRejected(self._edits.unknown(typed) or _CITES)
-        return fact_content(typed)
+        try:
+            return fact_content(typed)
+        except NoteRejected as error:
+            # What that says is for a model, which knows the text by the name of a field.
+            raise NoteRejected(f"正文应为 1 到 {FACT_UNITS} 字的文字，没有照改") from error
 
     async def _refuse(
         self, called: str, fact: KnownFact, row: Fact | None, error: NoteRejected
     ) -> int:
         """Of a text that no fact may have: what is here stays, or comes as it was exported."""
         told = f"{called} {reason(error)}"
-        if row is not None:
+        if row is not None or fact.misdated:
             self._edits.refused.append(told)
             return 0
         texts = (old.text for old in fact.journal if old.text)

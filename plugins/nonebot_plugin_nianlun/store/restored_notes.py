@@ -24,7 +24,8 @@ from .models import Memory as MemoryRow
 from .models import Message as MessageRow
 from .numbers import Cover, Numbers, next_number
 from .records import Noted, Refused, Remembered, Version
-from .restored_edits import Edits, find_moment
+from .restored_edits import Edits, is_awaited
+from .restored_moments import Moments
 from .restored_versions import EarlierTexts
 from .restored_windows import MAY_BE_NOTED, Runs, day_told, holds_all, state_of, without
 
@@ -56,6 +57,7 @@ class NoteRestorer:
         """Short ids here of messages whose note somebody removed: they make no other."""
         self._calendar = calendar
         self._edits = edits
+        self.moments = Moments(chat_id)
         self._activities: dict[int, tuple[int, str]] = {}
         """By their number in the file: the number here, and the day."""
         self._merged: dict[str, bool] = {}
@@ -83,7 +85,9 @@ class NoteRestorer:
         if all_runs and not runs:
             await self._keep_out(noted)
             return
-        tainted = runs != all_runs or self._cites_taken_back(theirs.text, keys)
+        # What somebody made it cite since is judged with the edit, and taints nothing else.
+        cited = theirs.text if noted.exported is None else ""
+        tainted = runs != all_runs or self._cites_taken_back(cited, keys)
         tainted = tainted or await self._is_excluded(theirs)
         window = {seq for first, last in all_runs for seq in range(first, last + 1)}
         gone = window & self._taken_back
@@ -92,7 +96,9 @@ class NoteRestorer:
         tainted = tainted or bool(gone)
         moved = self._moved(theirs.text)
         text = "" if tainted else moved
-        row, free, left = await self._state(noted, runs, {text, moved})
+        # What cites a message that the file does not have is no text that anything here has.
+        texts = set() if noted.exported and self._edits.unknown(theirs.text) else {text, moved}
+        row, free, left = await self._state(noted, runs, texts)
         moment = row is None and not runs
         first = noted.versions[0].text if noted.versions else theirs.text
         if moment and await removals.is_removed_moment(self._chat_id, theirs.time, first):
@@ -133,7 +139,7 @@ class NoteRestorer:
         if state:
             self._merged[str(row.number)] = is_new and state.merged and not (tainted or lost)
         # What the file itself owes has been seen to in all of its notes.
-        if tainted or (row.stale and not (is_new and state)):
+        if tainted or _lacks_words(row, theirs, noted, is_new=is_new):
             self._tainted.add(theirs.number)
 
     async def _keep_out(self, noted: Noted) -> None:
@@ -200,7 +206,7 @@ class NoteRestorer:
     ) -> tuple[ActivityRow | None, int, int]:
         """The activity if it is here; messages that a note may cover; those of them with words."""
         if not runs:
-            return await find_moment(self._chat_id, noted, texts, self.claimed), 0, 0
+            return await self.moments.find(noted, texts, self.claimed), 0, 0
         return await state_of(self._chat_id, runs)
 
     async def _create_activity(
@@ -245,7 +251,8 @@ class NoteRestorer:
         keys = self._keys(memory.key_messages)
         refs = [int(ref) if memory.kind == "day" else ref for ref in memory.sources]
         tainted = not (memory.text or theirs.state) or any(ref in self._tainted for ref in refs)
-        tainted = tainted or self._cites_taken_back(memory.text, keys, memory.kind)
+        cited = memory.text if theirs.exported is None else ""
+        tainted = tainted or self._cites_taken_back(cited, keys, memory.kind)
         is_new = lost = False
         row = await MemoryRow.get_or_none(
             chat_id=self._chat_id, kind=memory.kind, period=memory.period
@@ -266,7 +273,7 @@ class NoteRestorer:
         self._periods.add(memory.period)
         if theirs.state:
             self._merged[memory.period] = is_new and theirs.state.merged and not (tainted or lost)
-        if tainted or (row.stale and not (is_new and theirs.state)):
+        if tainted or _lacks_words(row, memory, theirs, is_new=is_new):
             self._tainted.add(memory.period)
 
     async def _add_to(
@@ -275,7 +282,7 @@ class NoteRestorer:
         """What is here keeps its text; what the file adds to it is earlier texts."""
         memory = theirs.memory
         if theirs.exported is not None:
-            await self._edits.note(row, memory, theirs.exported, tainted=tainted)
+            await self._edits.note(row, memory, theirs.exported, sources=sources, tainted=tainted)
             return
         if row.text == self._moved(memory.text):
             await self._mark_merged(memory, sources)
@@ -355,3 +362,22 @@ class NoteRestorer:
             return ActivityRow.filter(chat_id=self._chat_id, number__in=list(map(int, refs)))
         lower: MemoryKind = "day" if kind == "month" else "month"
         return MemoryRow.filter(chat_id=self._chat_id, kind=lower, period__in=list(refs))
+
+
+def _lacks_words(
+    row: ActivityRow | MemoryRow,
+    theirs: Activity | Memory,
+    of: Noted | Remembered,
+    *,
+    is_new: bool,
+) -> bool:
+    """Whether words are gone from here that the file may still have, in what is above it too.
+
+    A text that is only to be written again stands until then; and nothing was taken back where
+    the file itself owes the text, or where an edit of it could not be taken.
+    """
+    if row.text or not row.stale:
+        return False
+    if of.exported is not None and is_awaited(row, theirs, of.exported):
+        return False
+    return of.state is None or not (is_new or (of.state.stale and not theirs.text))

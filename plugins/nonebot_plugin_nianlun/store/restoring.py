@@ -135,6 +135,7 @@ class Restorer:
         chat = await Chat.get(id=self._chat_id).only("id", "last_activity")
         self._notes.last = chat.last_activity
         await self._look_what_was_erased()
+        self._notes.moments.expect(records)
         refused: list[tuple[int, str]] = []
         for index, record in enumerate(records):
             try:
@@ -239,7 +240,7 @@ class Restorer:
         self._cover.add(run.first, run.last)
         for first, last in spans:
             here = MessageRow.filter(chat_id=self._chat_id, seq__gte=first, seq__lte=last)
-            told = here.filter(withdrawn_at=None).exclude(text="", segments="[]")
+            told = here.filter(withdrawn_at=None).exclude(Q(text="", segments="[]"))
             if run.reason == "opted_out":
                 await leaving_out.take_out(self._chat_id, await told, self._exported_at)
             elif run.reason == "paused":
