@@ -26,7 +26,7 @@ from plugins.nonebot_plugin_nianlun.imports.places import target
 from plugins.nonebot_plugin_nianlun.imports.report import ImportReport
 from plugins.nonebot_plugin_nianlun.imports.run import ImportOptions
 from plugins.nonebot_plugin_nianlun.imports.vault import import_any, look_into_any
-from plugins.nonebot_plugin_nianlun.store import leftovers
+from plugins.nonebot_plugin_nianlun.store import chats, editing, leftovers
 from plugins.nonebot_plugin_nianlun.store.export import lines
 from plugins.nonebot_plugin_nianlun.types import ChatKey
 from tests.support.lived_chat import EVENTS, NOW, PEOPLE, Builder, Said
@@ -306,6 +306,9 @@ async def test_a_folder_that_lacks_something_is_refused(
     events = [Said("say", 1, f"第{number}句", "阿澈", 60, 1) for number in range(9)]
     await Builder(chat, database_file).live(events)
     await nianlun.jobs.tidy([chat])
+    chat_id = await chats.find(chat)
+    assert chat_id is not None
+    await editing.edit(chat_id, "activity", "1", "阿澈说了九句（#1）。", "1", NOW)
     await write_vault(vault, lines(chat, "Asia/Shanghai", NOW))
     rows, whole = await exported(chat), read_files(vault)
     (name,) = (name for name in whole if name.startswith("messages/"))
@@ -324,6 +327,8 @@ async def test_a_folder_that_lacks_something_is_refused(
         (name, b"", name),
         (name, b"".join(said[:-1]), f"{name} 应有 {len(said)} 行"),
         (name, whole[name][: -len(said[-1])], name),
+        ("history.jsonl", None, "没有 history.jsonl"),
+        ("history.jsonl", b"\n", "history.jsonl 应有 1 行，只有 0 行"),
         ("nianlun.jsonl", b"".join(mark[:-1]), "nianlun.jsonl 缺了一部分"),
         ("nianlun.jsonl", whole["nianlun.jsonl"][:-9], "nianlun.jsonl 缺了一部分"),
         ("nianlun.jsonl", mark[0], "nianlun.jsonl 缺了一部分"),

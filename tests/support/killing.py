@@ -119,7 +119,10 @@ class Killing:
         self._model.start()
         for bot in self._bots:
             await bot.load()
-        await self._command(self._bots[0], "doctor")  # creates the database
+        # What only looks makes no database, but brings one up to date that has nothing in it yet.
+        self._database.parent.mkdir(parents=True, exist_ok=True)
+        self._database.touch()
+        await self._command(self._bots[0], "doctor")
         return self
 
     async def __aexit__(

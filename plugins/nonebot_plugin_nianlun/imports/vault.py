@@ -19,7 +19,7 @@ from zipfile import ZipFile
 from ..errors import ImportFileError
 from ..lifecycle import Nianlun
 from ..memory.vault import Complaint
-from ..memory.vault_pages import END, FOLDERS, MARK, OURS, Placed, rows_of
+from ..memory.vault_pages import END, FOLDERS, HISTORY, MARK, OURS, Placed, rows_of
 from ..types import ChatKey
 from .found import Unreadable
 from .native import LINE_LIMIT
@@ -155,8 +155,11 @@ class _Writer:
         rows, complaints = rows_of((name, self._page(name)) for name in pages)
         self._origins.complain(complaints)
         counts = _counts(rows, [one.line for name, one in complaints if name == MARK])
-        if missing := sorted(counts.keys() - set(sources)):
+        if missing := sorted(counts.keys() - {*names}):
             raise ImportFileError(_TORN.format(f"没有 {missing[0]}"))
+        if HISTORY in counts:
+            there = sum(bool(line.strip()) for line in self._page(HISTORY).split("\n"))
+            _check_count(HISTORY, there, counts[HISTORY])
         rows = [placed for placed in rows if placed.row["type"] != END]
         before = [placed for placed in rows if placed.row["type"] in _BEFORE_MESSAGES]
         with ExitStack() as stack, self._whole.open("w", encoding="utf-8", newline="\n") as out:
@@ -209,13 +212,18 @@ class _Writer:
                 last = max(last, _seq(text) or last)
                 count += 1
                 yield last, name, number, text
-        if count < expected:
-            raise ImportFileError(_TORN.format(f"{name} 应有 {expected} 行，只有 {count} 行"))
+        _check_count(name, count, expected)
+
+
+def _check_count(name: str, lines: int, expected: int) -> None:
+    if lines < expected:
+        raise ImportFileError(_TORN.format(f"{name} 应有 {expected} 行，只有 {lines} 行"))
 
 
 def _counts(rows: list[Placed], unread: list[int]) -> dict[str, int]:
-    """How many lines each file of messages should have at least, from the last line of the mark,
-    where its header announces one. `unread` are the lines of the mark that could not be read.
+    """How many lines each file of messages, and that of earlier texts, should have at least, from
+    the last line of the mark, where its header announces one. `unread` are the lines of the mark
+    that could not be read.
 
     Raises ImportFileError when not all of the mark is there.
     """
@@ -227,8 +235,10 @@ def _counts(rows: list[Placed], unread: list[int]) -> dict[str, int]:
         before = sum(line < end.line for line in (*(one.line for one in mark), *unread))
         counts = end.row.get("messages")
         if end.row.get("records") == before and isinstance(counts, dict):
-            ours = ((name, count) for name, count in counts.items() if OURS.fullmatch(name))
-            return {name: count for name, count in ours if isinstance(count, int)}
+            ours = {name: count for name, count in counts.items() if OURS.fullmatch(name)}
+            if end.row.get("history"):
+                ours[HISTORY] = end.row["history"]
+            return {name: count for name, count in ours.items() if isinstance(count, int)}
     raise ImportFileError(_TORN.format(f"{MARK} 缺了一部分"))
 
 

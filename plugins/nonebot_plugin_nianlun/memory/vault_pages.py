@@ -70,8 +70,9 @@ def as_line(row: Mapping[str, Any]) -> str:
 def files(rows: Sequence[Row]) -> dict[str, str]:
     """The files of a vault but those of messages, by path, from all other lines of an export."""
     texts = [row for row in rows if row["type"] in _PAGES]
-    found = {MARK: "".join(map(as_line, _mark(rows)))}
-    found[HISTORY] = "".join(map(as_line, _history(texts)))
+    history = list(_history(texts))
+    found = {MARK: "".join(map(as_line, _mark(rows, len(history))))}
+    found[HISTORY] = "".join(map(as_line, history))
     header = next(row for row in rows if row["type"] == "header")
     zone = ZoneInfo(header["timezone"])
     there = {(row["type"], row["date"]) for row in texts if row["type"] in _FOLDERS}
@@ -87,11 +88,13 @@ def files(rows: Sequence[Row]) -> dict[str, str]:
     return found | _wiki(header["chat"], [row for row in texts if row["type"] == "fact"], rows)
 
 
-def _mark(rows: Iterable[Row]) -> Iterator[Row]:
+def _mark(rows: Iterable[Row], history: int) -> Iterator[Row]:
+    """`history`: how many earlier texts there are."""
     count = 0
     for row in rows:
         if row["type"] not in _PAGES:
-            yield row | {"records": count} if row["type"] == END else row
+            counts = {"records": count, "history": history} if row["type"] == END else {}
+            yield row | counts
             count += 1
 
 
