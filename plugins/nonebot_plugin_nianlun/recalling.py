@@ -96,8 +96,9 @@ class Recalling:
         when it was written. `asker`: who says the text. `shown`: addresses of what stands in the
         prompt already. `linked`: also in the chats that a superuser has linked to this one.
         `around`: so many lines before and after a message that matches come into question as
-        well. `words_only`: where the text brings nothing up, not what else the speaker said or
-        what else there is of the time. Raises StoreError; no text makes it raise anything else.
+        well. `words_only`: what was typed is looked for (see `understand`), and where it brings
+        nothing up, not what else the speaker said or what else there is of the time. Raises
+        StoreError; no text makes it raise anything else.
         """
         if limit <= 0 or budget_tokens <= 0:
             return RecallResult()
@@ -162,7 +163,12 @@ class Recalling:
         """What there is in one chat, best first, and whether it had to leave the time that was
         asked about. `people`: whom names mean."""
         question = understand(
-            asked.text, asker=asked.asker, people=people, now=asked.now, calendar=self._calendar
+            asked.text,
+            asker=asked.asker,
+            people=people,
+            now=asked.now,
+            calendar=self._calendar,
+            words_only=asked.words_only,
         )
         per_kind = max(_CANDIDATES, asked.limit * 3 // 2)
         search, wider = replace(question.search, per_kind=per_kind), question.wider

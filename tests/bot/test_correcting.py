@@ -200,6 +200,10 @@ async def test_why_a_day_says_what_it_says(group: Group) -> None:
     assert lines[2].startswith("这篇由 老王（20004）改写于 2026-11-30 01:30")
     assert lines[3] == "写自 1 条活动：&1"
     assert "1 句没有引用消息" in lines[-1]
+    await group.says("改 &1 小鹿说「去爬山吗」。（#2）")
+    told = await group.says(f"为什么 {DAY}", SHE)
+    assert "  &1（老王 改写）（同一段里的其他话）\n    #3 2026-11-28 09:03 小鹿：" in told
+    assert "不在了" not in told
     await group.says("改 &1 小鹿说「去爬山吗」，（#2）阿澈说了口令。（#3）")
     told = await group.says(f"为什么 {DAY}", SHE)
     assert "1. 小鹿说「去爬山吗」。" in told

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 import re
 import shutil
+from types import SimpleNamespace
 from typing import Any, cast
 
 from nonebot import get_driver
@@ -73,9 +74,10 @@ class Room:
         self.clock.time += timedelta(seconds=1)
         request = self.tree.read(f"/记忆 {typed}")
         assert request.arguments is not None, typed
+        event = SimpleNamespace(get_plaintext=lambda: f"/记忆 {typed}")
         asked = Asked(
             chat, chat, user_id, user_id == BOSS, "admin", self.clock.time, request.arguments,
-            quoted, cast(Any, None), cast(Any, None), "/记忆",
+            quoted, cast(Any, None), cast(Any, event), "/记忆",
         )  # fmt: skip
         answer = await request.command.serve(asked)
         return Answer(answer) if isinstance(answer, str) else answer

@@ -10,6 +10,7 @@ from pathlib import Path
 import re
 import shutil
 import threading
+from types import SimpleNamespace
 from typing import Any, cast
 from zoneinfo import ZoneInfo
 
@@ -86,9 +87,10 @@ class Room:
     async def ask(self, typed: str, user_id: str = CHE) -> Answer:
         request = self.tree.read(f"/记忆 {typed}")
         assert request.arguments is not None, typed
+        event = SimpleNamespace(get_plaintext=lambda: f"/记忆 {typed}")
         asked = Asked(
             GROUP, GROUP, user_id, False, "member", NOON, request.arguments, None,
-            cast(Any, None), cast(Any, None), "/记忆",
+            cast(Any, None), cast(Any, event), "/记忆",
         )  # fmt: skip
         answer = await request.command.serve(asked)
         return Answer(answer) if isinstance(answer, str) else answer
@@ -265,6 +267,32 @@ async def test_a_word_that_brings_nothing_up_is_not_found_whoever_or_whenever_it
     assert await room.told("搜索 开业 小鹿 去年") == "没有找到。"
     assert await room.told("搜索 前年") == "没有找到。"
     assert await room.told("搜索 小鹿 阿澈") == "没有找到。"
+
+
+async def test_a_search_is_of_the_typed_words_whoever_they_mean(room: Room) -> None:
+    own = room.nianlun.character
+    await room.say("下雨了", CHE, "阿澈")
+    await room.say(f"{own}真厉害", minutes=1)
+    await room.say("带上伞吧", "me", own, minutes=2)
+    for typed in ("我", "你", "我们", "@你"):
+        assert await room.told(f"搜索 {typed}") == "没有找到。", typed
+    await room.say("昨天没下", CHE, "阿澈", minutes=-60 * 24)
+    assert set(await numbers(room, f"搜索 {own}")) == {"#2", "#3"}
+    assert await numbers(room, f"搜索 {own} 小鹿") == ["#2"]
+    await room.say("我们走", minutes=3)
+    await room.say("我走了", minutes=4)
+    assert await numbers(room, "搜索 我们") == ["#5"]
+    assert await numbers(room, "搜索 我") == ["#6"]
+    assert await numbers(room, "搜索 昨天我说了什么") == ["#4"]
+
+
+async def test_a_quoted_word_is_no_time(room: Room) -> None:
+    await room.say("下雨了")
+    await room.say("说好的今天呢", minutes=-60 * 24)
+    assert await numbers(room, "搜索 今天") == ["#1"]
+    for typed in ('"今天"', "'今天'", "“今天”", "「今天」"):
+        assert await numbers(room, f"搜索 {typed}") == ["#2"], typed
+    assert await numbers(room, '搜索 "今天 聊了什么"') == ["#1"]
 
 
 async def test_a_search_of_a_time_or_of_a_person_alone_lists_what_there_is(room: Room) -> None:

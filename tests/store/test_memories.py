@@ -195,6 +195,14 @@ async def test_more_withdrawn_while_it_is_rewritten_is_overtaken() -> None:
     await notes.replace_activity(chat_id, stale, [3], note("第3句"), LATER)
     (found,) = await memories.activities(chat_id, TODAY)
     assert (found.text, found.version, found.ranges) == ("第3句", 2, ((1, 3),))
+    (old,) = await memories.versions(chat_id, "activity", "1")
+    assert (old.version, old.text, old.blanked) == (1, "", True)
+    assert (old.writer, old.written_at) == (stale.writer, stale.written_at)
+    await withdraw(3)
+    (stale,) = await memories.stale_activities(chat_id)
+    await notes.replace_activity(chat_id, stale, [], None, LATER)
+    old = await memories.versions(chat_id, "activity", "1")
+    assert [(v.version, v.text, v.blanked) for v in old] == [(1, "", True), (2, "", True)]
 
 
 async def test_an_activity_of_which_nothing_is_left_is_empty_and_owes_nothing(

@@ -362,6 +362,26 @@ async def test_an_edited_text_is_kept_to_the_letter() -> None:
     assert "交报告" in note.text
 
 
+@pytest.mark.parametrize(
+    ("text", "end"),
+    [
+        ("大家很开心", "。"),
+        ("小鹿说「好」", "。"),
+        ("小鹿拿到了通知（关键消息：[1]）", "。"),
+        ("大家很开心！", ""),
+        ("小鹿说「好。」", ""),
+        ("小鹿拿到了通知。（关键消息：[1]）", ""),
+    ],
+)
+async def test_what_follows_an_edited_text_is_a_sentence_of_its_own(text: str, end: str) -> None:
+    target = memory("day", "2026-11-29", text, writer="20002")
+    note = await written(task((activity(2, NIGHT),), target=target, rebuild=False))
+    assert note.text.startswith(text + end)
+    assert not note.text[len(text + end) :].startswith("。")
+    alone = await written(task((activity(2, text),), target=target, rebuild=False))
+    assert alone.text == text
+
+
 async def test_over_the_limit_the_least_telling_goes_first() -> None:
     filler = "。".join(f"大家又闲聊了些别的事情没什么要紧的第{n}回" for n in range(30))
     target = memory("day", "2026-11-29", filler + "。")

@@ -149,6 +149,79 @@ def test_a_year_leads_through_month_and_day() -> None:
     ]
 
 
+def test_what_no_sentence_below_cites_is_reached_through_what_was_made_from_it() -> None:
+    """A person may cite every line that a note was made from."""
+    noted = replace(activity(4, 33), ranges=((33, 40),))
+    last = "    #34 2026-11-29 12:34 小鹿：「还没名字」"
+    other = "  &4（同一段里的其他话）"
+    theirs = f"面馆还没名字。{key_mark([34])}他说真的。{key_mark([33])}"
+    note = day(theirs, 34, 33, sources=("4",))
+    bare = day(f"有面馆。{key_mark([33])}", 33, sources=("4",))
+    month = Memory("month", "2026-11", theirs, (34, 33), ("2026-11-29",), 1, "20002", AT)
+    year = Memory("year", "2026", theirs, (34, 33), ("2026-11",), 1, "20002", AT)
+
+    def told(asked: Memory, *beneath: Memory) -> list[str]:
+        held = Held(
+            {(one.kind, one.period): one for one in (asked, *beneath)},
+            {4: noted},
+            {33: message(33, "真的"), 34: message(34, "还没名字")},
+        )
+        lines = memory_why(asked, explain(held, asked), SHOWING).splitlines()
+        start = lines.index("1. 面馆还没名字。")
+        return lines[start + 1 : lines.index("", start)]
+
+    assert told(note) == [other, last]
+    assert told(month, note) == ["  2026-11-29 同上", f"  {other}", f"  {last}"]
+    assert told(month, bare) == ["  2026-11-29", f"  {other}", f"  {last}"]
+    assert told(year, month, note) == [
+        "  2026-11 同上",
+        "    2026-11-29 同上",
+        f"    {other}",
+        f"    {last}",
+    ]
+    machine = replace(month, text=f"有面馆。{key_mark([33])}", key_messages=(33,))
+    deep = ["  2026-11", "    2026-11-29 面馆还没名字。", f"    {other}", f"    {last}"]
+    assert told(year, machine, note) == deep
+    deep[1] = "    2026-11-29"
+    assert told(year, machine, bare) == deep
+    # Its activity is being written anew: the line is there all the same.
+    assert told(replace(note, sources=())) == [last[2:]]
+
+
+def test_of_what_a_passage_cites_only_what_is_gone_is_said_to_be() -> None:
+    note = day(f"小鹿说「去爬山吗」，又说了别的。{key_mark([1, 2, 3, 9])}", 1, 2, 3, 9)
+    noted = replace(activity(1, 1, 2), ranges=((1, 3),))
+    held = Held({("day", "2026-11-29"): note}, {1: noted}, {1: message(1), 3: message(3, "好")})
+    assert memory_why(note, explain(held, note), SHOWING).splitlines()[4:9] == [
+        "  &1 第1段。",
+        "    #1 2026-11-29 12:01 小鹿：「去爬山吗」",
+        "  &1（同一段里的其他话）",
+        "    #3 2026-11-29 12:03 小鹿：「好」",
+        "  #2 #9 已经不在了。",
+    ]
+    many = day(f"去了。{key_mark(range(1, 20))}", *range(1, 20))
+    empty = Held({("day", "2026-11-29"): many}, {}, {})
+    gone = memory_why(many, explain(empty, many), SHOWING).splitlines()[4]
+    assert gone == f"  {' '.join(f'#{n}' for n in range(1, 13))} 等 19 条 已经不在了。"
+
+
+def test_a_persons_words_do_not_take_the_mark_of_what_was_added_behind_them() -> None:
+    ways = [("那天大家都很开心。", ""), ("那天大家都很开心", ""), ("那天大家都很开心", "。")]
+    for theirs, end in ways:
+        note = day(f"{theirs}{end}晚上小鹿说「去爬山吗」。{key_mark([1])}", 1)
+        held = Held({("day", "2026-11-29"): note}, {1: activity(1, 1)}, {1: message(1)})
+        why = explain(held, note, theirs)
+        assert [found.sentence.text for found in why.told] == ["晚上小鹿说「去爬山吗」。"]
+        assert (why.more, why.uncited) == (0, 1)
+    note = day(f"早安。{key_mark([2])}很开心。{key_mark([1])}都散了。", 2, 1)
+    held = Held({("day", "2026-11-29"): note}, {1: activity(1, 1, 2)}, {1: message(1)})
+    why = explain(held, note, f"很开心。{key_mark([1])}")
+    told = [(found.sentence.text, found.sentence.key_messages) for found in why.told]
+    assert told == [("早安。", (2,)), ("很开心。", (1,))]
+    assert explain(held, note) == explain(held, note, "别的。") == why
+    assert explain(held, replace(note, text="", key_messages=())).told == ()
+
+
 def test_the_most_telling_are_shown_as_they_stand_and_the_rest_is_counted() -> None:
     sentences = [f"第{n}句。{key_mark([n])}" for n in range(1, 10)]
     sentences[7] = f"小鹿说「去爬山吗」。{key_mark([8])}"

@@ -42,6 +42,13 @@ _SEARCH_LINES, _SEARCH_TOKENS = 15, 3000
 _NUMBER = re.compile(r"[#＃]?([0-9]{1,18})")
 
 
+def _as_typed(asked: Asked) -> str:
+    """What is searched for, with its quotation marks: a quoted 今天 is the word, not the day."""
+    word = asked.arguments["词"]
+    typed = asked.event.get_plaintext()
+    return next((one for one in (f'"{word}"', f"'{word}'") if one in typed), word)
+
+
 class Finding:
     """Finds in what one chat remembers."""
 
@@ -127,7 +134,7 @@ class Finding:
     async def _search(self, asked: Asked) -> Answer:
         chat_id = await self._nianlun.settled(asked.chat)
         speaker, within = await self._narrowed(asked, chat_id)
-        word = asked.arguments["词"]
+        word = _as_typed(asked)
         found = await self._nianlun.recalling.recall(
             chat_id,
             word,

@@ -66,7 +66,8 @@ class Questioning:
             raise CorrectionError(await self._missing(chat_id, subject.kind, subject.ref))
         held = await provenance.beneath(chat_id, memory)
         showing = await self._showing(chat_id, held.messages.values(), held)
-        text = memory_why(memory, explain(held, memory), showing)
+        why = explain(held, memory, await provenance.persons_words(chat_id, memory))
+        text = memory_why(memory, why, showing)
         return Answer(text, f"为什么这样记：{subject}")
 
     async def _missing(self, chat_id: int, kind: MemoryKind, period: str) -> str:

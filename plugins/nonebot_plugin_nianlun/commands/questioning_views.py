@@ -16,6 +16,8 @@ from .views import SINCE, WRITERS, moment, version_line, writer_words
 
 _BRANCH_LINES = 12
 """Of what one passage was made of, so many lines at most."""
+_GONE = 12
+"""Of its messages that are not there any more, so many by number."""
 _LINES = 20
 """Of an activity's messages, so many at most."""
 _SOURCES = 12
@@ -127,13 +129,19 @@ def _told(why: Why, showing: Showing) -> list[str]:
 def _branches(found: Trace, showing: Showing, shown: set[int]) -> list[str]:
     """`shown`: the lines that stand above already; those shown here are added."""
     nodes = list(_beneath(found, 1))
-    if not nodes:
-        return ["  它引用的消息不在了。"]
     if len(nodes) <= _BRANCH_LINES:
-        return [_node(*node, showing, shown) for node in nodes]
+        return [*(_node(*node, showing, shown) for node in nodes), *_gone(found.gone)]
     left = len(nodes) - _BRANCH_LINES + 1
     lines = [_node(*node, showing, shown) for node in nodes[:-left]]
-    return [*lines, f"  ……还有 {left} 行没有列出。"]
+    return [*lines, f"  ……还有 {left} 行没有列出。", *_gone(found.gone)]
+
+
+def _gone(seqs: Sequence[int]) -> list[str]:
+    if not seqs:
+        return []
+    named = " ".join(f"#{seq}" for seq in seqs[:_GONE])
+    more = f" 等 {len(seqs)} 条" if len(seqs) > _GONE else ""
+    return [f"  {named}{more} 已经不在了。"]
 
 
 def _beneath(found: Trace, depth: int) -> Iterator[tuple[int, Trace | Message, Trace]]:
@@ -141,7 +149,7 @@ def _beneath(found: Trace, depth: int) -> Iterator[tuple[int, Trace | Message, T
     for below in found.below:
         yield depth, below, found
         yield from _beneath(below, depth + 1)
-    for message in found.messages:
+    for message in (*found.messages, *found.apart):
         yield depth, message, found
 
 
@@ -156,8 +164,11 @@ def _node(
         return f"{indent}{_line(node, showing)}"
     ref = f"&{node.ref}" if node.kind == "activity" else node.ref
     edit = showing.edits.get((node.kind, node.ref))
-    same = _words(node) == _words(above)
-    return f"{indent}{ref}{_by(edit, showing)} {'同上' if same else _short(_words(node))}"
+    head = f"{indent}{ref}{_by(edit, showing)}"
+    words = _words(node)
+    if not words:
+        return f"{head}（同一段里的其他话）" if node.kind == "activity" else head
+    return f"{head} {'同上' if words == _words(above) else _short(words)}"
 
 
 def _by(edit: Edit | None, showing: Showing) -> str:

@@ -63,15 +63,30 @@ class Trace:
     sentence: Sentence
     below: tuple[Trace, ...]
     """What one layer down shares a cited message with it, of each group of sentences those that
-    tell the words of these messages; none of an activity."""
+    tell the words of these messages; none of an activity. A cited message that no sentence there
+    shares is in one whose text is empty: of the note that was made from it."""
     messages: tuple[Message, ...]
     """Of an activity: the cited messages, which lie in its window."""
+    apart: tuple[Message, ...] = ()
+    """Cited messages that are there, but that nothing below was made from."""
 
     @property
     def reached(self) -> frozenset[int]:
         """The `seq` of every message in which the trace ends."""
         own = frozenset(message.seq for message in self.messages)
         return own.union(*(trace.reached for trace in self.below))
+
+    @property
+    def shown(self) -> frozenset[int]:
+        """The `seq` of every message anywhere in the trace, those in which none ends as well."""
+        apart = frozenset(message.seq for message in self.apart)
+        return self.reached.union(apart, *(trace.shown for trace in self.below))
+
+    @property
+    def gone(self) -> tuple[int, ...]:
+        """What the sentence cites that is not there any more."""
+        shown = self.shown
+        return tuple(seq for seq in self.sentence.key_messages if seq not in shown)
 
     @property
     def complete(self) -> bool:
@@ -164,7 +179,21 @@ def trace(held: Held, note: Memory | Activity, sentence: Sentence) -> Trace:
         for source in _sources(held, note)
         for part in _sharing(source, sentence, held.messages)
     ]
-    return Trace(note.kind, note.period, sentence, tuple(below), ())
+    shown = frozenset[int]().union(*(part.shown for part in below))
+    left = sorted((wanted & held.messages.keys()) - shown)
+    for source in _sources(held, note):
+        if inside := [seq for seq in left if _made_from(held, source, seq)]:
+            below.append(trace(held, source, Sentence("", tuple(inside))))
+            left = [seq for seq in left if seq not in inside]
+    apart = tuple(held.messages[seq] for seq in left)
+    return Trace(note.kind, note.period, sentence, tuple(below), (), apart)
+
+
+def _made_from(held: Held, note: Memory | Activity, seq: int) -> bool:
+    """Whether a note was made from a message, cited or not."""
+    if isinstance(note, Activity):
+        return _covers(note, seq)
+    return any(_made_from(held, source, seq) for source in _sources(held, note))
 
 
 def _sources(held: Held, note: Memory) -> Iterator[Memory | Activity]:

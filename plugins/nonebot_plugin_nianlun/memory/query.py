@@ -49,6 +49,8 @@ _ANYTHING_SAID: Final = re.compile(
     r"|最近|近来|近况|\b(?:recently|lately)\b"
     r"|\b(?:(?:talk(?:ed|ing)?|chat(?:ted)?)(?: about)?|said|say|happen(?:ed)?)\s*(?:[?？.!]|$)"
 )
+# With a blank in it a text may be quoted for that alone.
+_QUOTED: Final = re.compile(r"[\"'“‘「『](\S+)[\"'”’」』]")
 _IN_BRACKETS: Final = re.compile(r"【[^】]*】|\[[^\]]*\]|\([^)]*\)|「[^」]*」|《[^》]*》")
 _PART: Final = re.compile(r"[^\W_]+")
 
@@ -102,21 +104,26 @@ def understand(
     people: Mapping[str, AbstractSet[str]],
     now: datetime,
     calendar: Calendar,
+    words_only: bool = False,
 ) -> Question:
     """Read a question. `people` has the user ids of everybody who bears or bore a name.
 
+    `words_only`: it is typed for what is written there, and to nobody. 我 and 你 are words in it
+    unless it asks for a time, the bot's name is one like any other, and a quoted word is no time.
     Any text is understood somehow: at worst as the terms in it, or as nothing.
     """
     head = text[:_LONGEST]
-    span, rest = _read_time(head, people, now, calendar)
+    quoted = words_only and _QUOTED.fullmatch(head)
+    span, rest = (None, head) if quoted else _read_time(head, people, now, calendar)
     words = fold(rest)
-    named, without = _read_names(words, people)
+    named, without = _read_names(words, people, to_bot=not words_only)
     if span is None and not named and _CALL.fullmatch(without):
         return Question()
     speakers = set().union(*people.values()) | {asker} - {None}
     others = speakers - {ME}
     of_us = _PRONOUN.search(without) or _WE_TALKED.search(without)
-    who = asker if of_us and not named and len(others) >= _TWO else None
+    to_us = span is not None or not words_only
+    who = asker if to_us and of_us and not named and len(others) >= _TWO else None
     # Between two people a name tells nothing: every line is to or from its bearer.
     if span or named:
         words, without = (_ANYTHING_SAID.sub(" ", part) for part in (words, without))
@@ -126,7 +133,7 @@ def understand(
     return Question(
         terms=tuple(terms),
         named=named,
-        subject=None if named else _subject(without, asker),
+        subject=_subject(without, asker) if to_us and not named else None,
         asker=who,
         span=span,
         open=not telling_terms(without),
@@ -136,6 +143,8 @@ def understand(
 def wording(text: str, now: datetime, calendar: Calendar) -> str:
     """What a text wants to see written, folded: without its words of time and those that ask
     for whatever there is; empty when it is of a time and nothing else."""
+    if quoted := _QUOTED.fullmatch(text):
+        return fold(quoted[1])
     span, rest = _read_time(text[:_LONGEST], {}, now, calendar)
     words = _ANYTHING_SAID.sub(" ", fold(rest))
     if telling_terms(words):
@@ -178,19 +187,21 @@ def _subject(words: str, asker: str | None) -> str | None:
     return None
 
 
-def _read_names(words: str, people: Mapping[str, AbstractSet[str]]) -> tuple[tuple[str, ...], str]:
+def _read_names(
+    words: str, people: Mapping[str, AbstractSet[str]], *, to_bot: bool
+) -> tuple[tuple[str, ...], str]:
     """The bearers of names in folded `words`, and what is left of these without the names.
 
-    Whoever says the bot's own name speaks to it, so there it reads 你.
+    `to_bot`: whoever says the bot's own name speaks to it, so there it reads 你.
     """
     found: dict[str, None] = {}
     bearers = _bearers(words, people)
     # 小鹿子 is not 小鹿: the longest name that is there takes its place.
     for name in sorted(bearers, key=lambda name: (-len(name), name))[:_MOST_NAMES]:
         user_ids = bearers[name]
-        without = re.sub(_whole(name), "你" if ME in user_ids else "，", words)
+        without = re.sub(_whole(name), "你" if to_bot and ME in user_ids else "，", words)
         if without != words:
-            found |= dict.fromkeys(sorted(user_ids - {ME}))
+            found |= dict.fromkeys(sorted(user_ids - {ME} if to_bot else user_ids))
             words = without
     return tuple(found), words
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from ..types import Activity, Memory, Message, is_edited
 from .edits import brought_back
 from .evidence import quoted_spans
+from .keymarks import find_key_messages
 from .provenance import Held, Trace, passages, trace
 
 MOST_PASSAGES = 5
@@ -65,13 +66,28 @@ class FactWhy:
     """What it said before, and since when, newest first; empty while it was removed."""
 
 
-def explain(held: Held, note: Memory | Activity) -> Why:
-    """Follow the sentences of a note down to messages. `held`: at least what it was made of."""
-    parts = passages(note.text, note.key_messages)
+def explain(held: Held, note: Memory | Activity, theirs: str = "") -> Why:
+    """Follow the sentences of a note down to messages. `held`: at least what it was made of.
+
+    `theirs`: what in its text a person wrote, which a mark behind other words does not support.
+    """
+    *before, last = _pieces(note.text, theirs.strip())
+    named = find_key_messages("".join(before))
+    left = [seq for seq in note.key_messages if seq not in named]
+    parts = [part for piece in before for part in passages(piece)] + passages(last, left)
     traces = [trace(held, note, part) for part in parts if part.key_messages]
     ranked = sorted(range(len(traces)), key=lambda place: _telling(traces[place]), reverse=True)
     told = tuple(traces[place] for place in sorted(ranked[:MOST_PASSAGES]))
     return Why(told, len(traces) - len(told), len(parts) - len(traces))
+
+
+def _pieces(text: str, theirs: str) -> list[str]:
+    """What stands before a person's words, these, and what stands behind them; at least one."""
+    if not theirs or theirs not in text:
+        return [text]
+    before, own, after = text.partition(theirs)
+    # A full stop behind the words was put there to end them.
+    return [piece for piece in (before, own, after.lstrip("。 \n")) if piece.strip()]
 
 
 def _telling(found: Trace) -> tuple[bool, bool, int]:
@@ -88,11 +104,17 @@ def edit_of(now: Text, earlier: Sequence[Text], *, grows: bool = True) -> Edit |
     """
     if not is_edited(now.writer):
         return None
-    first = now
-    for old in reversed(earlier if grows else ()):
-        if old.writer != now.writer or not old.text or old.text.strip() not in first.text:
-            break
-        first = old
+    first = written_first(now, earlier if grows else ())
     before = [(old.version, old.text) for old in earlier if old.version < first.version]
     again = brought_back(first.text, first.writer, before)
     return Edit(now.writer, first.written_at, first.text.strip() != now.text.strip(), again)
+
+
+def written_first(now: Text, earlier: Sequence[Text]) -> Text:
+    """The version of a person's note that holds their words alone. `earlier`: oldest first."""
+    first = now
+    for old in reversed(earlier):
+        if old.writer != now.writer or not old.text or old.text.strip() not in first.text:
+            break
+        first = old
+    return first

@@ -76,10 +76,9 @@ async def replace_activity(
 ) -> None:
     """Write a stale activity anew from what is left of its window (`kept` seqs).
 
-    Without a note nothing is left worth keeping: its text is emptied. A text that was emptied
-    before, for it held what was taken back, leaves no version; one that only was to be written
-    again does, and stands when there is no note. Raises Overtaken when more was taken back
-    meanwhile.
+    Without a note nothing is left worth keeping: its text is emptied. One that was emptied before,
+    for it held what was taken back, is kept as a blank version; one that only was to be written
+    again stands when there is no note. Raises Overtaken when more was taken back meanwhile.
     """
     query = ActivityRow.filter(chat_id=chat_id, number=activity.number)
     await query.update(stale=False)
@@ -88,8 +87,7 @@ async def replace_activity(
         raise Overtaken  # somebody edited or removed it meanwhile
     if old.text and note is None:
         return
-    if old.text:
-        await keep_version(old)
+    await keep_version(old)
     await query.update(
         text="" if note is None else note.text,
         key_messages="[]" if note is None else json.dumps(note.key_messages),
@@ -220,7 +218,7 @@ async def keep_version(row: ActivityRow | MemoryRow) -> None:
         writer=row.writer,
         written_at=row.written_at,
         usage=row.usage,
-        blanked=row.stale and not row.text,
+        blanked=not row.text,
         merged=row.merged,
     )
 

@@ -12,7 +12,7 @@ from tortoise.expressions import Q
 from tortoise.functions import Count, Max, Min
 
 from ..memory.provenance import Held
-from ..memory.why import Edit, FactWhy, Text, edit_of
+from ..memory.why import Edit, FactWhy, Text, edit_of, written_first
 from ..types import Activity, Memory, MemoryKind, Message, NoteKind, is_edited
 from . import facts, memories
 from .keys import chunks
@@ -158,6 +158,14 @@ async def texts(
         found.append(Text(one.text, one.writer, one.written_at, one.version))
     grows = kind != "activity"
     return [(text, edit_of(text, found[:place], grows=grows)) for place, text in enumerate(found)]
+
+
+async def persons_words(chat_id: int, note: Memory) -> str:
+    """What in a note's text a person wrote; empty where a writer wrote all of it."""
+    if not is_edited(note.writer):
+        return ""
+    *earlier, now = [text for text, _ in await texts(chat_id, note.kind, note.period, note)]
+    return written_first(now, earlier).text
 
 
 async def emptied(chat_id: int, number: int) -> Emptied | None:
