@@ -134,9 +134,9 @@ class Replier:
         if not await self._is_wanted(chat, event, called):
             return
         if self._client is None:
-            if called:
+            if called and self._is_due(_MISSING_EVERY, self._said_missing, chat):
                 text = _MISSING + await self._recording(chat, event)
-                await self._once_in(_MISSING_EVERY, self._said_missing, chat, bot, event, text)
+                await self._notify(chat, bot, event, text)
             return
         spent: _Spent | None = None
         async with self._turns.turn(chat, event, called=called, patience=_STALE_SECONDS) as turn:
@@ -201,14 +201,14 @@ class Replier:
         except (ModelError, TimeoutError) as error:
             logger.warning(f"{chat} 的回复没有写成：{error or '超时'}")
             if turn.called:
-                await self._once_in(_EXCUSE_EVERY, self._said_excuse, chat, bot, event, _EXCUSE)
+                await self._excuse(chat, bot, event)
             return _Spent(client.model, talk.spent, ok=False)
         text = clean_reply(completion.text, self._recaller.character)
         if verdict == "unasked":
             logger.info(f"{chat} 有话在写回复时被收回了，这次不回答")
         elif (verdict == "overtaken" or not text) and turn.called:
             # Overtaken once more, or nothing but what it was shown: marks and others' lines.
-            await self._once_in(_EXCUSE_EVERY, self._said_excuse, chat, bot, event, _EXCUSE)
+            await self._excuse(chat, bot, event)
         elif verdict == "stands" and text and chat not in self._mutes:
             quote = await self._is_to_quote(chat, event)
             if await self._messenger.say(chat, bot, event, text, ready.purpose, quote=quote):
@@ -311,19 +311,19 @@ class Replier:
         except Exception as error:
             logger.warning(f"{chat} 这次回复的用量没有记上：{error!r}")
 
-    async def _once_in(
-        self,
-        interval: timedelta,
-        said: dict[ChatKey, datetime],
-        chat: ChatKey,
-        bot: Bot,
-        event: MessageEvent,
-        text: str,
-    ) -> None:
+    async def _excuse(self, chat: ChatKey, bot: Bot, event: MessageEvent) -> None:
+        if self._is_due(_EXCUSE_EVERY, self._said_excuse, chat):
+            await self._notify(chat, bot, event, _EXCUSE)
+
+    def _is_due(self, interval: timedelta, said: dict[ChatKey, datetime], chat: ChatKey) -> bool:
+        """Whether a notice may be said again in this chat, which then counts as said."""
         now = self._clock.now()
         if chat in said and now - said[chat] < interval:
-            return
+            return False
         said[chat] = now
+        return True
+
+    async def _notify(self, chat: ChatKey, bot: Bot, event: MessageEvent, text: str) -> None:
         # It is the program that speaks here, not the character: nothing to be remembered.
         await self._messenger.say(chat, bot, event, text, "command")
 
