@@ -16,7 +16,7 @@ from ..types import ME, Incoming, SkipReason
 from . import sql, traces
 from .database import transactional
 from .keys import NAMELESS, short_id
-from .models import Activity, Exclusion, Message, Speaker
+from .models import Exclusion, Speaker
 
 
 class Span(NamedTuple):
@@ -148,18 +148,9 @@ async def opt_out(chat_id: int, user_id: str, at: datetime, now: datetime) -> bo
         return False
     await begin(chat_id, user_id, at, now)
     await Speaker.filter(chat_id=chat_id, user_id=short_id(user_id)).update(opted_out_at=at)
-    await _count_wordless_in(chat_id, short_id(user_id))
     if await sql.blank_pending(chat_id, short_id(user_id)):
         await traces.owe(chat_id)
     return True
-
-
-async def _count_wordless_in(chat_id: int, user_id: str) -> None:
-    """Take for pending what they sent since the last note and no note would tell of."""
-    noted = await Activity.filter(chat_id=chat_id).exclude(to_seq=None).order_by("-to_seq").first()
-    since = 0 if noted is None or noted.to_seq is None else noted.to_seq
-    wordless = Message.filter(chat_id=chat_id, seq__gt=since, user_id=user_id, skipped="empty")
-    await wordless.filter(activity_id=None).update(skipped=None)
 
 
 async def begin(chat_id: int, user_id: str, at: datetime, now: datetime) -> None:

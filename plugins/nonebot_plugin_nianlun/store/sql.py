@@ -111,6 +111,12 @@ _BLANK_PENDING = (
     f"UPDATE nianlun_message SET {_BLANK}, skipped = 'opted_out'"
     " WHERE chat_id = ? AND user_id = ? AND activity_id IS NULL AND skipped IS NULL"
 ).format(key=_WORDLESS_KEY)
+# Pictures and buttons since the last note, which no note would tell of.
+_BLANK_WORDLESS = (
+    f"UPDATE nianlun_message SET {_BLANK}, skipped = 'opted_out'"
+    " WHERE chat_id = ? AND user_id = ? AND activity_id IS NULL AND skipped = 'empty' AND seq >"
+    " (SELECT COALESCE(MAX(to_seq), 0) FROM nianlun_activity WHERE chat_id = ?)"
+).format(key=_WORDLESS_KEY)
 _BLANK_SINCE = (
     f"UPDATE nianlun_message SET {_BLANK}, skipped = 'paused'"
     " WHERE chat_id = ? AND time > ? AND activity_id IS NULL AND withdrawn_at IS NULL"
@@ -292,9 +298,11 @@ async def change_pending(
 
 
 async def blank_pending(chat_id: int, user_id: str) -> int:
-    """Take the words of a speaker's pending messages and skip them; returns how many."""
+    """Take the words of a speaker's pending messages, and what they sent beside words since the
+    last note, and skip all of it; returns how many."""
     query = get_connection("default").execute_query
-    return (await query(_BLANK_PENDING, [chat_id, user_id]))[0]
+    pending, _ = await query(_BLANK_PENDING, [chat_id, user_id])
+    return pending + (await query(_BLANK_WORDLESS, [chat_id, user_id, chat_id]))[0]
 
 
 async def blank_since(chat_id: int, moment: datetime) -> int:
