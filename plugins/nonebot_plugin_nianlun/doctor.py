@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from nonebot import get_plugin_config
 
 from .config import Config
-from .errors import ModelError, NianlunError, StoreError, StoreLocked
+from .errors import ModelError, NianlunError, StoreDamaged, StoreError, StoreLocked
 from .file_sizes import file_size
 from .llm.captions import new_captioner, trouble_name
 from .llm.probe import Probe, probe
@@ -77,7 +77,7 @@ def unopened(nianlun: Nianlun, error: StoreError) -> list[Check]:
     told = told.removeprefix("数据库").strip()
     if isinstance(error, StoreLocked):
         todo = _SET_FREE
-    elif "restore" in todo:
+    elif isinstance(error, StoreDamaged):
         todo = _BRING_BACK
     if str(nianlun.path) not in told:
         told = f"{nianlun.path.resolve()} {told}"

@@ -47,6 +47,10 @@ class StoreUnavailable(StoreError):
     """The database cannot be opened, is not a database, or has no room."""
 
 
+class StoreDamaged(StoreUnavailable):
+    """The database lacks a table or a column, or has pages that cannot be read."""
+
+
 class StoreTooNew(StoreError):
     """The database was written by a newer version of Nianlun."""
 

@@ -29,7 +29,14 @@ from tortoise.migrations.api import migrate
 from tortoise.migrations.operations import AddField, CreateModel
 from tortoise.models import Model
 
-from ..errors import ConfigError, StoreError, StoreLocked, StoreTooNew, StoreUnavailable
+from ..errors import (
+    ConfigError,
+    StoreDamaged,
+    StoreError,
+    StoreLocked,
+    StoreTooNew,
+    StoreUnavailable,
+)
 from . import leftovers, models
 from .search_schema import SEARCH_OBJECTS, drop_half
 from .sql import SCHEMA_OBJECTS
@@ -175,9 +182,9 @@ def explain(error: sqlite3.Error, path: Path) -> StoreError:
     return StoreUnavailable(f"打不开数据库 {path}：{reason}")
 
 
-def _damaged(what: str, path: Path | None = None) -> StoreError:
+def _damaged(what: str, path: Path | None = None) -> StoreDamaged:
     which = f" {path} " if path else ""
-    return StoreUnavailable(
+    return StoreDamaged(
         f"数据库{which}坏了（{what}）：请停掉机器人，移开它，再用 bot.py restore 恢复一份备份"
     )
 
