@@ -18,7 +18,7 @@ from plugins.nonebot_plugin_nianlun.memory.edits import (
     news,
     typed_key_marks,
 )
-from plugins.nonebot_plugin_nianlun.memory.keymarks import show_key_marks
+from plugins.nonebot_plugin_nianlun.memory.keymarks import find_key_messages, show_key_marks
 from plugins.nonebot_plugin_nianlun.memory.submissions import TooLong, read_memories
 from plugins.nonebot_plugin_nianlun.types import Activity, Memory, RollupTask
 
@@ -83,8 +83,30 @@ def test_a_model_has_to_keep_what_a_person_wrote() -> None:
     assert anew.text == "他们约了周末。"
 
 
+@pytest.mark.parametrize(
+    ("edit", "more", "text"),
+    [
+        ("小鹿爱吃草莓", "他们约了周末。", "小鹿爱吃草莓。他们约了周末。"),
+        ("爬山（关键消息：[1]）", "他们约了周末。", "爬山（关键消息：[1]）。他们约了周末。"),
+        ("爬山", "（关键消息：[7]）他们约了周末。", "爬山。（关键消息：[7]）他们约了周末。"),
+        ("小鹿爱吃草莓！", "他们约了周末。", "小鹿爱吃草莓！他们约了周末。"),
+        ("她说“爱吃草莓。”", "他们约了周末。", "她说“爱吃草莓。”他们约了周末。"),
+        ("小鹿爱吃草莓", "，他们约了周末。", "小鹿爱吃草莓，他们约了周末。"),
+        ("小鹿爱吃草莓", "\n他们约了周末。", "小鹿爱吃草莓\n他们约了周末。"),
+        ("小鹿爱吃草莓", "", "小鹿爱吃草莓"),
+        ("小鹿爱吃草莓", "（关键消息：[7]）", "小鹿爱吃草莓（关键消息：[7]）"),
+    ],
+)
+def test_what_a_model_adds_does_not_run_on_in_a_persons_words(
+    edit: str, more: str, text: str
+) -> None:
+    task = replace(TASK, target=replace(TARGET, text=edit, key_messages=find_key_messages(edit)))
+    [note] = read_memories(answer(edit + more), [task])
+    assert note.text == text
+
+
 def test_a_cut_never_takes_a_persons_words() -> None:
-    words = "字" * 400 + "。" + "字" * 99  # a cut prefers the end of a sentence
+    words = "字" * 400 + "。" + "字" * 99 + "，"  # a cut prefers the end of a sentence
     task = replace(TASK, target=replace(TARGET, text=words, key_messages=()))
     with pytest.raises(TooLong) as caught:
         read_memories(answer(words + "又添了几句。"), [task])

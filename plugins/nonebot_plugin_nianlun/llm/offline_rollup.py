@@ -12,6 +12,7 @@ from ..memory.calendar import Calendar
 from ..memory.keymarks import find_key_messages, strip_key_marks
 from ..memory.notes import check_note
 from ..memory.relative_days import settled, without_relative_days
+from ..memory.submissions import with_more
 from ..memory.tasks import ids_shown
 from ..memory.units import count_units
 from ..types import KEY_MESSAGE_LIMITS, UNIT_LIMITS, Activity, Memory, MemoryKind, Note, RollupTask
@@ -27,8 +28,6 @@ _FEW_SOURCES = 4
 _BUSY = 0.4
 """What a sentence of a day is worth more for each activity of that day."""
 _VERY_BUSY = 8
-_ENDS = "。！？!?；;…~～.，,、：:"
-"""A text that ends in one of these needs no full stop before more follows."""
 _WAITING: dict[MemoryKind, float] = {"day": 2.0, "month": 1.0, "year": 3.0}
 """What each further piece of one source is worth less than the one before."""
 _THEME = 0.7
@@ -71,18 +70,12 @@ def _drafts(
     chosen = _select([*kept, *fresh], kind, units, keys)
     front = "" if kept or before else telling.front(kind, task.period, fresh)
     for pieces in _shrinking(chosen, kind):
-        yield _ended(before) + front + telling.tell(kind, pieces)
-        yield _ended(before) + telling.tell(kind, pieces)
+        yield with_more(before, front + telling.tell(kind, pieces))
+        yield with_more(before, telling.tell(kind, pieces))
     if before:
         yield before
     span = {"day": "这一天", "month": "这个月", "year": "这一年"}[kind]
     yield f"{span}没有留下可以摘录的话。"
-
-
-def _ended(before: str) -> str:
-    """A person's text as other sentences can follow it."""
-    shown = strip_key_marks(before).rstrip("」』”）) ")
-    return before if not shown or shown[-1] in _ENDS else f"{before}。"
 
 
 def _citing(pieces: Iterable[Piece], shown: Collection[int]) -> list[Piece]:

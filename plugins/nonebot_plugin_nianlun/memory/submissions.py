@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 from ..errors import NoteRejected
 from ..types import UNIT_LIMITS, Note, NoteKind, RollupTask
 from .edits import edit_of, keeps_edit
-from .keymarks import find_key_messages, normalise_key_marks
+from .keymarks import find_key_messages, normalise_key_marks, strip_key_marks
 from .notes import check_note
 from .relative_days import settled
 from .secrets import mask_secrets
@@ -22,6 +22,9 @@ T = TypeVar("T")
 
 TRIES = 3
 """So often a submission may be too long; the last one is cut."""
+_CLOSING = "」』”’）)\"'` "
+_MARKS = "。！？!?；;…~～.，,、：:"
+"""Where one of these stands at the end or the beginning, no full stop is missing."""
 CUT_MARK = "……"
 """Ends a text that never fitted and was cut."""
 
@@ -82,14 +85,27 @@ def _check_memory(task: RollupTask, memory: str) -> tuple[str, tuple[int, ...], 
     if not edit:
         settled_text = settled(memory, task.kind, task.period)
         return _check(task.kind, settled_text, ids_shown(task))
-    if not keeps_edit(task, normalise_key_marks(mask_secrets(memory))):
+    memory = normalise_key_marks(mask_secrets(memory))
+    if not keeps_edit(task, memory):
         raise NoteRejected(
             "target.memory 是人改定的，要一字不改地留在新正文里，请原样抄上，只在它后面补充。"
         )
+    before, _, behind = memory.partition(edit)
+    memory = before + with_more(edit, behind)
     text, keys, complaint = _check(task.kind, memory, ids_shown(task))
     if not keeps_edit(task, text):  # the cut came where the person's words are
         return edit, find_key_messages(edit), complaint
     return text, keys, complaint
+
+
+def with_more(edit: str, more: str) -> str:
+    """A person's text, to the letter, and more sentences behind it: with a full stop between the
+    two where it has nothing else at its end."""
+    end = strip_key_marks(edit).rstrip(_CLOSING)
+    begin = strip_key_marks(more).lstrip(" ")
+    if end and begin and end[-1] not in _MARKS and begin[0] not in f"{_MARKS}{_CLOSING}\n":
+        return f"{edit}。{more}"
+    return edit + more
 
 
 def _check(kind: NoteKind, memory: str, shown: Collection[int]) -> tuple[str, tuple[int, ...], str]:
