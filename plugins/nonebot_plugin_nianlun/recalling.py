@@ -49,6 +49,8 @@ class _Asked:
     near: Mapping[int, Sequence[Near]]
     """What is near to the text by meaning, in the chats where that can be told."""
     now: datetime
+    shown: Collection[str]
+    """Addresses of what of this chat stands in the prompt already."""
 
 
 class Recalling:
@@ -115,9 +117,10 @@ class Recalling:
             words_only,
             await self._near(chat_id, text, linked=linked),
             self._clock.now(),
+            shown,
         )
         return await self._reader.run(
-            lambda view: self._recall(view, chat_id, asked, budget_tokens, shown)
+            lambda view: self._recall(view, chat_id, asked, budget_tokens)
         )
 
     def _within(self, begin: datetime, end: datetime) -> tuple[datetime, datetime]:
@@ -137,22 +140,21 @@ class Recalling:
         found = await asyncio.gather(*(self._nearest.nearest(id_, text) for id_ in chat_ids))
         return {id_: near for id_, near in zip(chat_ids, found, strict=True) if near is not None}
 
-    def _recall(
-        self, view: SearchView, chat_id: int, asked: _Asked, budget: int, shown: Collection[str]
-    ) -> RecallResult:
+    def _recall(self, view: SearchView, chat_id: int, asked: _Asked, budget: int) -> RecallResult:
         others = view.linked(chat_id) if asked.linked else []
         names = view.names(chat_id)
         here, widened = self._look_in(view, chat_id, asked, names)
         found = [here]
+        elsewhere = replace(asked, shown=())
         for other in others:
             people = dict(view.names(other.chat_id))
             for name, user_ids in names.items():
                 # Whom a name means here it means there, whatever they are called there.
                 people[name] = people.get(name, set()) | user_ids
-            there, _ = self._look_in(view, other.chat_id, asked, people)
+            there, _ = self._look_in(view, other.chat_id, elsewhere, people)
             found.append([replace(one, place=other.place) for one in there[: asked.limit]])
         in_turn = (one for one in chain.from_iterable(zip_longest(*found)) if one is not None)
-        new = (one for one in in_turn if address_of(one) not in shown)
+        new = (one for one in in_turn if address_of(one) not in asked.shown)
         places = {"": chat_id, **{other.place: other.chat_id for other in others}}
         result = self._choose(view, asked, places, list(islice(new, asked.limit)), names, budget)
         return replace(result, widened=widened, embedding_used=chat_id in asked.near)
@@ -183,7 +185,7 @@ class Recalling:
         ranked = rank(found, question)
         if chat_id in asked.near:
             meant = view.look_up(chat_id, reached, asked.near[chat_id], around=asked.around)
-            widened = widened and (reached is not search or not _in_time(meant))
+            widened = widened and (reached is not search or not _in_time(meant, asked.shown))
             ranked = fuse(ranked, rank(meant, question))
         return ranked, widened
 
@@ -272,12 +274,12 @@ def _found(
     if anything or not asked.words_only:
         rest = view.find(chat_id, replace(search, terms=(), said_by=whose))
         rest = [one for one in rest if one.kind != "fact"]
-    if _in_time(found) or (rest and question.open):
+    if _in_time(found, asked.shown) or (rest and question.open):
         return found + rest, search, False
     for span in (wider, None):
         beyond = replace(search, span=span)
         found = view.find(chat_id, beyond, around=asked.around)
-        if _in_time(found):
+        if _in_time(found, asked.shown):
             return found + rest, beyond, True
     return found + rest, search, not rest
 
@@ -286,6 +288,6 @@ def _is_within(one: Candidate, begin: datetime, end: datetime) -> bool:
     return begin <= one.time < end
 
 
-def _in_time(found: Iterable[Candidate]) -> bool:
-    """Whether there is something that a time can be asked of."""
-    return any(one.kind != "fact" for one in found)
+def _in_time(found: Iterable[Candidate], shown: Collection[str]) -> bool:
+    """Whether there is something new that a time can be asked of."""
+    return any(one.kind != "fact" and address_of(one) not in shown for one in found)

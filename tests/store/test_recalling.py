@@ -313,9 +313,33 @@ def test_the_last_words_are_the_askers_own_and_of_one_breath() -> None:
         line(4, RIVER, "上次那家店叫什么", 320),
         line(5, DEER, "哪家", 330),
     ]
-    assert last_words(history, RIVER) == ("在吗\n上次那家店叫什么", RIVER)
-    assert last_words(history, "20009") == ("在\n哪家", DEER)
-    assert last_words([], None) == ("", None)
+    assert last_words(history, RIVER, "小忆") == ("在吗\n上次那家店叫什么", RIVER)
+    assert last_words(history, "20009", "小忆") == ("在\n哪家", DEER)
+    assert last_words([], None, "小忆") == ("", None)
+
+
+@pytest.mark.parametrize(
+    "question", ["去年阿川欠谁火锅", "今天真好，阿川欠谁火锅", "今天阿川说过欠谁火锅吗"]
+)
+async def test_talk_of_today_does_not_hide_what_is_older(world: World, question: str) -> None:
+    """Nor does today, when all that was said then stands in the prompt."""
+    await world.say("我欠小鹿一顿火锅", RIVER, days=400)
+    for number in range(80):
+        await world.say(f"第{number}句", RIVER, days=2 - number / 1000)
+    for text in ("今天聊得好开心", "今天吃了火锅吗", question):
+        await world.say(text)
+    recaller = world.recaller()
+    prompt = await recaller.prompt_of(GROUP, await recaller.view(GROUP, DEER), (), DEER)
+    assert "我欠小鹿一顿火锅" in repr(prompt.messages)
+
+
+async def test_what_stands_in_the_prompt_is_of_this_chat_alone(world: World) -> None:
+    await world.say("火锅三缺一", days=30)
+    await world.say("那边的火锅很远", days=300, chat=OTHER)
+    await world.say("那边今天吃火锅", chat=OTHER)
+    await links.link(await world.id_of(), await world.id_of(OTHER), "1", NOW)
+    found = await world.recall("今天说过火锅吗", shown={"#2"}, linked=True)
+    assert set(contents(found)) == {"火锅三缺一", "那边今天吃火锅"}
 
 
 async def test_whoever_is_often_called_is_not_found_by_the_calls(world: World) -> None:

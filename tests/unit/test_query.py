@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import pytest
 
 from plugins.nonebot_plugin_nianlun.memory.calendar import Calendar
-from plugins.nonebot_plugin_nianlun.memory.query import Question, understand
+from plugins.nonebot_plugin_nianlun.memory.query import Question, question_of, understand
 from plugins.nonebot_plugin_nianlun.memory.terms import query_terms
 from plugins.nonebot_plugin_nianlun.types import ME
 
@@ -209,3 +209,71 @@ def test_nobody_is_meant_by_a_word_that_asks() -> None:
 )
 def test_a_question_for_whatever_there_is_is_told_from_others(text: str, is_open: bool) -> None:
     assert ask(text).open is is_open
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("今天聊得好开心\n去年川子欠谁火锅", "去年"),
+        ("今天聊得好开心，去年川子欠谁火锅", "去年"),
+        ("今天聊得好开心 去年川子欠谁火锅", "去年"),
+        ("今天聊得好开心～去年川子欠谁火锅", "去年"),
+        ("去年川子欠谁火锅，今天聊得好开心", "去年"),
+        ("去年川子欠谁火锅，现在还记得吗", "去年"),
+        ("刚才见到川子了，他去年欠谁火锅", "去年"),
+        ("今天过得怎么样，去年川子欠谁火锅", "去年"),
+        ("昨天说过什么，前天呢", "前天"),
+        ("前年我们去了哪，去年去了三亚", "前年"),
+        ("去年我们去了三亚，前年我们去了哪", "前年"),
+        ("昨天吃了什么？今天吃了什么？", "昨天"),
+        ("今天的作业，去年的火锅", "去年"),
+        ("今天你说的上周的事是什么", "今天"),
+        ("在4月30号我们聊了很多，我们聊了哪些话题？", "4月30号"),
+        ("I had fun today, who did he owe a dinner last year?", "last year"),
+        ("今天早上，你说了什么", "今天早上"),
+        ("大家今天 聊了什么", "今天"),
+        ("今天聊得怎么样", "今天"),
+    ],
+)
+def test_of_several_times_that_of_the_clause_that_asks_counts(text: str, words: str) -> None:
+    span = ask(text).span
+    assert span is not None
+    assert span.words == words
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "今天聊得好开心",
+        "昨天聊得好开心",
+        "今天聊天真有意思",
+        "今天见到川子了，他欠谁火锅来着",
+        "刚才下楼了，川子欠谁火锅",
+        "我今天好累，聊点别的",
+        "明天要去爬山，川子欠谁火锅",
+        "I had fun today, who did he owe a dinner?",
+    ],
+)
+def test_a_passing_word_of_time_is_not_asked_about(text: str) -> None:
+    assert ask(text).span is None
+
+
+@pytest.mark.parametrize(
+    ("lines", "looked_for"),
+    [
+        ([], ""),
+        (["在吗"], "在吗"),
+        (["今天好开心", "今天吃了什么？", "去年川子欠谁火锅"], "去年川子欠谁火锅"),
+        (["去年川子欠谁火锅", "急", "今天真冷"], "去年川子欠谁火锅\n急\n今天真冷"),
+        (["去年国庆去了三亚", "那次呢"], "去年国庆去了三亚\n那次呢"),
+        (["阿川来过了", "他欠谁一顿火锅"], "阿川来过了\n他欠谁一顿火锅"),
+        (["枸杞岛的船票", "多少钱"], "枸杞岛的船票\n多少钱"),
+        (["今天好累", "去年川子欠谁火锅", "小忆？"], "今天好累\n去年川子欠谁火锅\n小忆？"),
+        (["今天好累", "吉他多少钱买的来着"], "吉他多少钱买的来着"),
+        (["我去了枸杞岛", "海鲜面真好吃"], "我去了枸杞岛\n海鲜面真好吃"),
+    ],
+)
+def test_of_lines_in_one_breath_the_question_is_looked_for(
+    lines: list[str], looked_for: str
+) -> None:
+    assert question_of(lines, "小忆") == looked_for

@@ -15,6 +15,7 @@ from ..errors import PromptTooSmall, StoreError
 from ..memory.calendar import Calendar, weekday
 from ..memory.layers import Layers, as_text, beside, newest, sections
 from ..memory.prompt import ReplyPrompt, build, in_blocks
+from ..memory.query import question_of
 from ..memory.render import display_names, safe_name
 from ..memory.search import Recalled
 from ..recalling import Recalling
@@ -164,7 +165,7 @@ class Recaller:
         self.trouble = None
         if view.chat_id is None:
             return ()
-        asked, asker = last_words(history, asker)
+        asked, asker = last_words(history, asker, self.character)
         try:
             async with asyncio.timeout(_SEARCH_SECONDS):
                 found = await self._recalling.recall(
@@ -279,16 +280,19 @@ def _without_year(item: Recalled, year: int) -> str:
     return item.text.replace(f"- {item.address} {year}-", f"- {item.address} ", 1)
 
 
-def last_words(history: Sequence[Message], asker: str | None) -> tuple[str, str | None]:
-    """What the asker said last, with the lines sent just before it, and who that is: without
-    an asker, or when nothing of theirs is there, whoever spoke last."""
+def last_words(
+    history: Sequence[Message], asker: str | None, called: str
+) -> tuple[str, str | None]:
+    """What the asker asked last, with the lines sent just before it where it needs them, and who
+    that is: without an asker, or when nothing of theirs is there, whoever spoke last. `called`:
+    the character's name."""
     if not history:
         return "", None
     speakers = {message.user_id for message in history}
     speaker = asker if asker in speakers else history[-1].user_id
     own = [message for message in history if message.user_id == speaker][-_MOST_LINES:]
     said = [message.text for message in own if own[-1].time - message.time <= _ONE_BREATH]
-    return "\n".join(said), speaker
+    return question_of(said, called), speaker
 
 
 def _addresses(layers: Layers, history: Sequence[Message]) -> set[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,6 +16,7 @@ from ..types import ME
 from .calendar import Calendar
 from .search import Search
 from .terms import fold, is_stop_word, query_terms, telling_terms
+from .time_asking import is_asking
 from .time_words import TimeRange, parse_time_range
 
 _LONGEST: Final = 500
@@ -43,6 +44,11 @@ _WE_TALKED: Final = re.compile(
 )
 # With its name read as 你: a line that calls the bot, and asks for nothing.
 _CALL: Final = re.compile(r"(?:[\W_]*@你)+[\W_]*")
+# What these words mean stands in another line.
+_REFERRING: Final = re.compile(
+    r"那[次天时家个里边件位]|(?<![其吉])[他她它]|呢\W*$|\b(?:he|she|him|her|it|they|them|that|those|there)\b",
+    re.IGNORECASE,
+)
 # Of a time or of somebody: whatever there is, not what has these words in it.
 _ANYTHING_SAID: Final = re.compile(
     r"(?:[聊说讲谈]|提|发生|[干做])(?:了|过|到|起|的)?(?:是|些|点)?(?:什么|啥|哪些)(?:事情?|话题?|内容)?"
@@ -138,6 +144,20 @@ def understand(
         span=span,
         open=not telling_terms(without),
     )
+
+
+def question_of(lines: Sequence[str], called: str) -> str:
+    """What is looked for of lines that one person sent in one breath: from the last that asks on,
+    and all of them where none asks or that one says too little by itself (那次呢).
+
+    `called`: the name of whom they may be said to; it says nothing.
+    """
+    last = next((i for i in reversed(range(len(lines))) if is_asking(lines[i])), 0)
+    if last:
+        asked = lines[last].replace(called, "")
+        if _REFERRING.search(asked) or len(telling_terms(asked)) < _TWO:
+            last = 0
+    return "\n".join(lines[last:])
 
 
 def wording(text: str, now: datetime, calendar: Calendar) -> str:

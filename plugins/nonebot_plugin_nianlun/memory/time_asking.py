@@ -5,6 +5,7 @@ A window narrows what is recalled, so 我昨天买了猫粮 must not open one: i
 - A sentence *asks* when it has a question word or mark, or a word of memory (记得, 聊, 说过). About
   a time that is not over (今天, 这周) only a question about what has been counts (今天吃了什么, not
   今天吃什么); and about one whose year or week nobody named, none about plans (周五有什么安排).
+- A clause that only tells of a time that is not over asks for none (今天见到他了，他欠谁一顿).
 - A sentence without either *names* a time to look in (昨晚 火锅) unless it has the marks of a
   statement. Of a time that is not over only the bare words, or 今天的…, do; today's weather
   never does.
@@ -15,6 +16,8 @@ from __future__ import annotations
 import re
 
 _SENTENCE_END = re.compile(r"[。！？!?；;\n]|\.(?=\s|$)")
+# Where the next part of a sentence may ask for something else. A tilde or dots end one in a chat.
+_CLAUSE_END = re.compile(r"[,，:：~～…。！？!?；;\n]|[.](?=\s|$)|[ \u3000](?=[\u4e00-\u9fff])")
 _RECALLING = re.compile(
     r"记得|回忆|回顾|总结|聊(?!了)|[说讲谈提](?:过|的|起|到)|告诉|[问曾]过?|发生|记录|日记|"
     r"(?<![为除])了(?!解)|(?<![路经通超])过(?![来年分期敏程])|"
@@ -24,7 +27,7 @@ _RECALLING = re.compile(
 )
 _ASKING = re.compile(
     r"[?？吗呢谁哪啥何咋]|什么|(?<![那这要])么|几(?![乎分])|怎|多少|多久|是不是|有没有|对不对|"
-    r"记得|回忆|回顾|总结|聊(?!了)|[说讲谈提](?:过|的|起|到)|告诉|问过|问的|发生|查|搜|找|翻|看看|"
+    r"记得|回忆|回顾|总结|聊(?![了得天])|[说讲谈提](?:过|的|起|到)|告诉|问过|问的|发生|查|搜|找|翻|看看|"
     r"记录|日记|"
     r"\b(?:wh(?:at|en|ere|o|om|ose|ich|y)|how|remind|remember|recall|summari[sz]e|recap|list|"
     r"show|find|search|mention\w*|said|say|told|tell|talk\w*|discuss\w*|chat\w*|happened)\b|"
@@ -50,8 +53,17 @@ _GOES_ON = re.compile(r"的|\s|['’]s\b")
 
 def sentence_around(text: str, start: int, end: int) -> tuple[int, int]:
     """Where the sentence that holds `text[start:end]` begins and ends, its mark included."""
+    return _between(_SENTENCE_END, text, start, end)
+
+
+def clause_around(text: str, start: int, end: int) -> tuple[int, int]:
+    """As `sentence_around`, of the part of the sentence that it stands in."""
+    return _between(_CLAUSE_END, text, start, end)
+
+
+def _between(ends: re.Pattern[str], text: str, start: int, end: int) -> tuple[int, int]:
     begin, finish = 0, len(text)
-    for mark in _SENTENCE_END.finditer(text):
+    for mark in ends.finditer(text):
         if mark.end() <= start:
             begin = mark.end()
         elif mark.start() >= end:
@@ -83,9 +95,13 @@ def is_naming(rest: str, following: str, *, over: bool) -> bool:
     """
     if not _FILLING.sub("", rest):
         return True
-    if _TELLING.search(rest) or (_FIRST_PERSON.search(rest) and "的" not in rest):
-        return False
-    return over or _GOES_ON.match(following) is not None
+    return not is_telling(rest) and (over or _GOES_ON.match(following) is not None)
+
+
+def is_telling(rest: str) -> bool:
+    """Whether what is left without words of time has the marks of a statement."""
+    telling = _TELLING.search(rest) or (_FIRST_PERSON.search(rest) and "的" not in rest)
+    return bool(telling)
 
 
 def is_weather(following: str) -> bool:

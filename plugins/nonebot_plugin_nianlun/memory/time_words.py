@@ -9,10 +9,11 @@ Right or None: what is not surely a time that is asked about opens no window.
   included (周三 said on a Wednesday is today).
 - 上周三 is last week's, "last Monday" the last one before today, 三周前 a whole week, 三个月前 a
   whole month; 最近三天 runs from the day three days back through today.
-- Of several times the first in an asking sentence counts, else the first that is not merely told
-  of (see `time_asking`). Times joined by 到, 至, 和 or "to", "and" give one window from the first
-  to the last. Denied ones (不是昨天), recurring ones (每周三) and open ones (上周以前) are passed
-  over; 以来 and "since" run through today.
+- Of several times that in the last clause that asks counts, of several there the first, and one
+  before today rather than one that reaches it; where no sentence asks, the first that is not merely
+  told of (see `time_asking`). Times joined by 到, 至, 和 or "to", "and" give one window from the
+  first to the last. Denied ones (不是昨天), recurring ones (每周三) and open ones (上周以前) are
+  passed over; 以来 and "since" run through today.
 - Only the first 2,000 characters, and in them the first 24 times, are read.
 """
 
@@ -25,10 +26,12 @@ from zoneinfo import ZoneInfo
 
 from .calendar import Calendar
 from .time_asking import (
+    clause_around,
     is_asking,
     is_naming,
     is_planning,
     is_recalling,
+    is_telling,
     is_weather,
     sentence_around,
 )
@@ -151,8 +154,9 @@ class _Read:
     """One time, or several joined ones."""
 
     window: TimeRange
+    start: int
     end: int
-    """Where it ends in the text."""
+    """Where it begins and ends in the text."""
     taken: int
     """How many matches it took."""
     assumed: bool
@@ -181,19 +185,48 @@ def readable(text: str) -> str:
 
 def _asked_about(text: str, frame: Frame) -> TimeRange | None:
     found = find_times(text)
+    asked: list[_Read] = []
     named = None
     index = 0
     while index < len(found):
         read = _read(text, found, index, frame)
         if read:
-            rest, behind = _sentence_without(text, found, found[index].start, read.end)
+            sentence = sentence_around(text, read.start, read.end)
+            rest, behind = _without(text, found, sentence, read)
             if is_asking(rest):
                 if _is_asked(read, rest, behind, frame):
-                    return read.window
-            elif named is None and _is_named(read, rest, behind, frame):
+                    asked.append(read)
+            elif (named is None or _is_late(named, frame)) and (
+                _is_named(read, rest, behind, frame)
+            ):
                 named = read.window
         index += read.taken if read else 1
-    return named
+    return _of_the_question(text, found, asked, frame) or named
+
+
+def _of_the_question(
+    text: str, found: list[Found], asked: list[_Read], frame: Frame
+) -> TimeRange | None:
+    """Of the times of asking sentences that of the last clause that asks. What is of today is in
+    sight anyway, so what was before goes first."""
+    before = [read for read in asked if not _is_late(read.window, frame)]
+    if len(asked) == len(before) == 1:
+        return asked[0].window
+    told: list[TimeRange] = []
+    for read in reversed(before or asked):
+        clause = clause_around(text, read.start, read.end)
+        words, _ = _without(text, found, clause, read)
+        if is_asking(words):
+            return next(one.window for one in asked if one.start >= clause[0])
+        # 今天见到他了，他欠谁一顿: it is not today that is asked about.
+        if before or not is_telling(words):
+            told.append(read.window)
+    return told[-1] if told else None
+
+
+def _is_late(window: TimeRange, frame: Frame) -> bool:
+    """Whether it reaches today, or is still to come."""
+    return window.last_day >= frame.today
 
 
 def _is_over(window: TimeRange, frame: Frame) -> bool:
@@ -261,7 +294,7 @@ def _read(text: str, found: list[Found], index: int, frame: Frame) -> _Read | No
         end = since.end() if since else end
         window = _hull(window, _range(frame.day(0), frame, ""), text[start:end])
     dated = found[index].rule in DATE_RULES
-    return _Read(replace(window, dated=dated), end, taken, assumed)
+    return _Read(replace(window, dated=dated), start, end, taken, assumed)
 
 
 def _joined(
@@ -300,13 +333,16 @@ def _hull(one: TimeRange, other: TimeRange, words: str) -> TimeRange:
     return TimeRange(begin, end, unit, words, one.calendar)
 
 
-def _sentence_without(text: str, found: list[Found], start: int, end: int) -> tuple[str, str]:
-    """The sentence around a time without any times in it, and its part behind this one."""
-    begin, finish = sentence_around(text, start, end)
+def _without(
+    text: str, found: list[Found], around: tuple[int, int], read: _Read
+) -> tuple[str, str]:
+    """The sentence or clause around a time without any times in it, and its part behind this
+    one."""
+    begin, finish = around
     pieces, at = [], begin
     for each in found:
         if each.start >= at and each.end <= finish:
             pieces.append(text[at : each.start])
-            at = max(each.end, end) if each.start == start else each.end
+            at = max(each.end, read.end) if each.start == read.start else each.end
     pieces.append(text[at:finish])
-    return "".join(pieces), text[end:finish]
+    return "".join(pieces), text[read.end : finish]
