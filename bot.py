@@ -7,13 +7,16 @@ import os
 from pathlib import Path
 import socket
 import sys
+from traceback import extract_tb
+from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from apscheduler.schedulers.asyncio import AsyncIOScheduler
 import nonebot
 from nonebot.adapters.onebot.v11 import Adapter
 from nonebot.config import SettingsError
 import nonebot.log
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 PLUGIN = "plugins.nonebot_plugin_nianlun"
 
@@ -21,8 +24,16 @@ PLUGIN = "plugins.nonebot_plugin_nianlun"
 os.environ.setdefault("LOCALSTORE_USE_CWD", "true")
 
 
+class SchedulerConfig(BaseModel):
+    """What the plugin that runs the jobs reads."""
+
+    apscheduler_autostart: bool = True
+    apscheduler_log_level: int = 30
+    apscheduler_config: dict[str, Any] = {"apscheduler.timezone": "Asia/Shanghai"}
+
+
 def fail(reason: object) -> int:
-    sys.stderr.write(f"年轮不能启动：{reason}\n")
+    sys.stderr.write(f"年轮不能启动：{' '.join(str(reason).splitlines())}\n")
     return 1
 
 
@@ -34,17 +45,39 @@ def initialise(**settings: str) -> None:
         sys.exit(fail("这里没有时区数据，请装上：uv pip install tzdata，或系统的 tzdata 包"))
     try:
         nonebot.init(**settings)
+        config = nonebot.get_plugin_config(SchedulerConfig).apscheduler_config
     except ValidationError as error:
         details = "；".join(
             f"{'__'.join(map(str, e['loc'])).upper()}={e['input']!r} 不对" for e in error.errors()
         )
-        sys.exit(fail(details))
+        sys.exit(fail(f"{details}，请改对，或删去这一项"))
     except UnicodeDecodeError:
         sys.exit(fail(".env 不是 UTF-8 编码，请另存为 UTF-8"))
     except SettingsError as error:
         name = str(error).partition('"')[2].rstrip('"').upper()
-        sys.exit(fail(f'{name} 不对：要写成 JSON，例如 ["甲", "乙"]'))
+        sys.exit(fail(f'{name} 不对：要写成 JSON，例如 ["甲", "乙"] 或 {{"项": "值"}}'))
+    except Exception as error:
+        # Whatever module it names is imported, and may fail in any way.
+        if all(frame.name != "_resolve_combine_expr" for frame in extract_tb(error.__traceback__)):
+            raise
+        sys.exit(fail(f"DRIVER 不对（{error}）：请写成 ~fastapi，或删去这一项"))
+    if wrong := scheduler_trouble(config):
+        sys.exit(fail(wrong))
     nonebot.get_driver().register_adapter(Adapter)
+
+
+def scheduler_trouble(config: dict[str, Any]) -> str | None:
+    """Why its plugin could not be loaded, of which NoneBot would tell by a traceback."""
+    try:
+        scheduler = AsyncIOScheduler()
+    except Exception as error:
+        zone = os.environ.get("TZ")
+        return f"系统的时区（{f'TZ={zone}' if zone else error}）用不了：请把 TZ 设为 Asia/Shanghai"
+    try:
+        scheduler.configure(config)
+    except Exception as error:
+        return f"APSCHEDULER_CONFIG 不对（{error}）：请改对，或删去这一项"
+    return None
 
 
 def run_bot() -> int:
@@ -75,7 +108,8 @@ def port_taken() -> str | None:
         if os.name == "posix":
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((str(config.host), config.port))
+            # By its full address: a pair has no place for the zone of `fe80::1%eth0`.
+            probe.bind(socket.getaddrinfo(str(config.host), config.port, family)[0][4])
         except OSError as error:
             reason = error.strerror or error
             return f"用不了 {config.host}:{config.port}（{reason}），请换一个 HOST 或 PORT"

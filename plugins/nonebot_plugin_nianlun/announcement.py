@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 def announcement(nianlun: Nianlun, host: str, port: int) -> list[str]:
     """A line each; `host` and `port` are what the server listens on."""
     address = "127.0.0.1" if host in ("0.0.0.0", "::", "") else host
+    if ":" in address:
+        address = f"[{address}]"
     if nianlun.client is None:
         writer = "内置的离线写手（设置 OPENAI_API_KEY 后改用模型，并能聊天）"
     else:

@@ -29,6 +29,10 @@ _CHAT = re.compile(r"(?:[^/\s]+/)?(?:group|private|store):[^/\s]+|\d+")
 _MOMENT = r"([01]?\d|2[0-3]):([0-5]\d)"
 _SECRETS = {"panel_token", "api_keys", "embedding_api_key", "vision_api_key", "openai_api_key"}
 _HTTP = TypeAdapter[HttpUrl](HttpUrl)
+_ZONED = re.compile(
+    r"(\w+://(?:[^/?#]*@)?\[[0-9a-f:.]+)%(?:25)?([\w.~-]+)(?=\])", re.ASCII | re.IGNORECASE
+)
+"""A link-local address, `http://[fe80::1%eth0]`; RFC 6874 writes its zone `%25eth0`."""
 _SHOWN = 80
 """Characters of a wrong value that its complaint repeats."""
 
@@ -36,10 +40,15 @@ _SHOWN = 80
 def _address(value: object) -> str:
     """An HTTP address in the one form that every library reads alike. Raises ValueError."""
     text = str(value).strip()
+    if not text:
+        return ""
+    zoned = _ZONED.match(text)
     try:
-        return str(_HTTP.validate_python(text)) if text else ""
+        address = str(_HTTP.validate_python(zoned[1] + text[zoned.end() :] if zoned else text))
     except ValidationError:
         raise ValueError("请写成 https://api.example.com/v1 这样的网址") from None
+    # The check knows no zones, and sockets take one as it is, not with its `%` escaped.
+    return address.replace("]", f"%{zoned[2]}]", 1) if zoned else address
 
 
 class Settings(BaseModel):

@@ -61,6 +61,11 @@ def setting(name: str, value: str) -> Callable[[BotProcess], str]:
     return put
 
 
+def line_of_env_file(bot: BotProcess) -> str:
+    bot.folder.joinpath(".env").write_text("DRIVER=~fastapi+~nothing\n", encoding="utf-8")
+    return "DRIVER"
+
+
 def without_zones(bot: BotProcess) -> str:
     bot.env["PYTHONTZPATH"] = str(bot.folder / "none")
     return "tzdata"
@@ -85,6 +90,9 @@ def check_one_line(output: str, about: str) -> None:
         pytest.param(setting("NIANLUN__TYPO", "1"), id="unknown-setting"),
         pytest.param(setting("NIANLUN__TIMEZONE", "Mars/X"), id="no-such-zone"),
         pytest.param(setting("PORT", "abc"), id="port"),
+        pytest.param(setting("TZ", "CST-8"), id="time-zone-of-the-system"),
+        pytest.param(line_of_env_file, id="driver"),
+        pytest.param(setting("APSCHEDULER_CONFIG", "abc"), id="scheduler-is-no-json"),
         pytest.param(large_persona, id="large-persona"),
         pytest.param(garbage, id="not-a-database"),
         pytest.param(folder, id="database-is-a-folder"),
@@ -99,7 +107,10 @@ async def test_one_clear_line(new_bot: BotMaker, spoil: Callable[[BotProcess], s
     check_one_line(bot.output, about)
 
 
-@pytest.mark.parametrize("spoil", [setting("NIANLUN__KEEP_DAYS", "abc"), garbage])
+NO_ZONE = setting("APSCHEDULER_CONFIG", '{"apscheduler.timezone": "Mars/X"}')
+
+
+@pytest.mark.parametrize("spoil", [setting("NIANLUN__KEEP_DAYS", "abc"), garbage, NO_ZONE])
 async def test_a_command_fails_with_the_same_line(
     new_bot: BotMaker, spoil: Callable[[BotProcess], str]
 ) -> None:
@@ -118,6 +129,7 @@ async def test_what_only_looks_makes_no_database(new_bot: BotMaker) -> None:
     shown = await bot.cli_ok("doctor")
     check_one_line(shown, "还没有数据库")
     assert "没有记录过" not in shown
+    assert done.stderr.strip().partition("：")[2] in shown
     assert list(bot.folder.rglob("*.db*")) == []
 
 

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 import pytest
 
 from plugins.nonebot_plugin_nianlun.config import Config, Settings, explain
+from plugins.nonebot_plugin_nianlun.llm.client import ModelClient
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -74,6 +75,9 @@ def test_blank_is_the_default_for_every_setting(blank: str | None) -> None:
         ("day_starts_at", "04:60"),
         ("day_starts_at", "04:00+08:00"),
         ("vision_base_url", "http://[::1"),
+        ("vision_base_url", "http://[fe80::1%]/v1"),
+        ("vision_base_url", "http://[fe80::1%25eth0/v1"),
+        ("vision_base_url", "http://[1.2.3.4%25eth0]/v1"),
         ("vision_base_url", "api.example.com/v1"),
         ("embedding_base_url", "http://a:99999/v1"),
         ("embedding_base_url", "http://\udc80/v1"),
@@ -122,6 +126,15 @@ def test_a_password_in_an_address_is_not_repeated() -> None:
 def test_an_address_is_written_as_every_library_reads_it() -> None:
     config = Config.model_validate({"openai_base_url": "https://例子.中国/v 1"})
     assert config.openai_base_url == "https://xn--fsqu00a.xn--fiqs8s/v%201"
+
+
+@pytest.mark.parametrize("zone", ["%eth0", "%25eth0"])
+def test_a_link_local_address_keeps_its_zone(zone: str) -> None:
+    address = f"http://a:b@[fe80::0:1{zone}]:8000/v1/[::%25a]"
+    config = Config.model_validate({"openai_base_url": address})
+    assert config.openai_base_url == "http://a:b@[fe80::1%eth0]:8000/v1/[::%25a]"
+    client = ModelClient(api_key="k", base_url=config.openai_base_url, model="m")
+    assert client.endpoint == "[fe80::1%eth0]:8000/v1/[::%25a]"
 
 
 def test_json_that_is_nested_too_deep_is_told() -> None:
