@@ -47,47 +47,47 @@ def test_imitations_are_taken_off(text: str) -> None:
     assert clean_reply(text) == "好呀"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "[#12 10:32] 小忆：好呀",
-        "【#12 10:32 小忆】好呀",
-        "(#12 10:32) 小忆: 好呀",
-        "＃12 10：32 小忆：好呀",
-        "**#12 10:32 小忆:** 好呀",
-        "#12 10:32 小忆\n好呀",
-        "#12 10:32\n好呀",
-        "#12 10:32 好呀",
-        "#12 2026-11-29 10:32 小忆（回复 #11）: 好呀",
-        "#12 10:32 小忆: #13 10:33 小忆: 好呀",
-        "小忆（10:32）：好呀",
-        "小忆（其他功能）: 好呀",
-        "【小忆】好呀",
-        "我：好呀",
-        "（回复 #12）好呀",
-        "> #12 10:32 小鹿: 在吗\n    快出来\n好呀",
-        "- #12 11-26 12:00 小鹿：我对花生过敏\n好呀",
-        "好呀（&3）",
-        "好呀（#12 #15）",
-        "好呀（活动 &3）",
-        "好呀【关键消息：[12]】",
-        "好呀[关键消息：12]",
-        "<|start_header_id|>assistant<|end_header_id|>\n\n好呀<|eot_id|>",
-        "好呀 &3",
-        "好呀 关键消息：[12,13]",
-        "好呀[表情:微笑]",
-        "[图片：一只猫]\n好呀",
-        "【此刻】好呀",
-        "好呀\n\n【此刻】2026-11-29 12:00 周日",
-        "--- 11-29 周日 ---\n好呀",
-        "【最近几天】\n- 2026-11-28（周六）：去爬山了\n好呀",
-        "<memory>\n小鹿对花生过敏\n</memory>\n好呀",
-        "<reply>好呀</reply>",
-        "<|im_start|>assistant\n好呀<|im_end|>",
-        "好呀<｜end▁of▁sentence｜>",
-        "<memory>\n```py\n小鹿\n```\n</memory>\n好呀",
-    ],
-)
+IN_EACH_HAND = [
+    "[#12 10:32] 小忆：好呀",
+    "【#12 10:32 小忆】好呀",
+    "(#12 10:32) 小忆: 好呀",
+    "＃12 10：32 小忆：好呀",
+    "**#12 10:32 小忆:** 好呀",
+    "#12 10:32 小忆\n好呀",
+    "#12 10:32\n好呀",
+    "#12 10:32 好呀",
+    "#12 2026-11-29 10:32 小忆（回复 #11）: 好呀",
+    "#12 10:32 小忆: #13 10:33 小忆: 好呀",
+    "小忆（10:32）：好呀",
+    "小忆（其他功能）: 好呀",
+    "【小忆】好呀",
+    "我：好呀",
+    "（回复 #12）好呀",
+    "> #12 10:32 小鹿: 在吗\n    快出来\n好呀",
+    "- #12 11-26 12:00 小鹿：我对花生过敏\n好呀",
+    "好呀（&3）",
+    "好呀（#12 #15）",
+    "好呀（活动 &3）",
+    "好呀【关键消息：[12]】",
+    "好呀[关键消息：12]",
+    "<|start_header_id|>assistant<|end_header_id|>\n\n好呀<|eot_id|>",
+    "好呀 &3",
+    "好呀 关键消息：[12,13]",
+    "好呀[表情:微笑]",
+    "[图片：一只猫]\n好呀",
+    "【此刻】好呀",
+    "好呀\n\n【此刻】2026-11-29 12:00 周日",
+    "--- 11-29 周日 ---\n好呀",
+    "【最近几天】\n- 2026-11-28（周六）：去爬山了\n好呀",
+    "<memory>\n小鹿对花生过敏\n</memory>\n好呀",
+    "<reply>好呀</reply>",
+    "<|im_start|>assistant\n好呀<|im_end|>",
+    "好呀<｜end▁of▁sentence｜>",
+    "<memory>\n```py\n小鹿\n```\n</memory>\n好呀",
+]
+
+
+@pytest.mark.parametrize("text", IN_EACH_HAND)
 def test_so_they_are_in_each_hand(text: str) -> None:
     assert clean_reply(text, "小忆") == "好呀"
 
@@ -170,43 +170,95 @@ def test_whatever_of_the_prompt_stands_beside_an_answer_is_taken_off(
             assert clean_reply(both, "小忆") == answer
 
 
+ORDINARY = [
+    "10:30 见",
+    "那就 10:30 见吧：老地方",
+    "他说：「我：不去」",
+    "我觉得：都行",
+    "我们：一二三",
+    "比分 3:2，厉害",
+    "#话题# 今天吃什么",
+    "#1 先洗菜",
+    "记得看 #12 那条",
+    "C# 和 F# 都行",
+    "第一行\n\n第二行",
+    "  缩进\n    也在".strip(),
+    "关键是：消息太多",
+    "—— 这句是破折号",
+    "【通知】明天停水",
+    "【最近几天】我都在想你",
+    "【此处有掌声】",
+    "排在（#1），厉害",
+    "#1 10:30 集合\n#2 11:00 出发",
+    "- 2026-11-29：出发\n- 2026-11-30：回来",
+    "他：走吗\n我：不走",
+    "我：去吗\n他：不去",
+    "银行卡（尾号1234）扣了 100",
+    "看 https://a.b/?x=1&3=y 和 R&2",
+    "x = a&1; 用 <memory> 这个标签",
+    "你发的[图片]我没看清",
+    "- [x] 洗碗\n- [ ] 扫地",
+    "工行（尾号1234）的余额不多了",
+    "这样写：\n```xml\n<message>\n  <user>a</user>\n</message>\n- [a:b]\n```\n就好",
+    "```python\nx = a &1\nprint('[表情:微笑]（#12）')\n```\n\n```c\n&12 x;\n```",
+]
+
+
+@pytest.mark.parametrize("text", ORDINARY)
+def test_ordinary_text_is_untouched(text: str) -> None:
+    assert clean_reply(text, "小忆") == text
+
+
+UNSEEN = st.text(
+    st.one_of(
+        st.sampled_from("\x00\x07\x7f\u00ad\u034f\u061c\u2060\u2800\u3164\ufeff\ufff9"),
+        st.characters(min_codepoint=0x200B, max_codepoint=0x200F),
+        st.characters(min_codepoint=0x202A, max_codepoint=0x202E),
+        st.characters(min_codepoint=0xFE00, max_codepoint=0xFE0F),
+        st.characters(min_codepoint=0xE0000, max_codepoint=0xE01EF),
+    ),
+    max_size=3,
+)
+
+
+@st.composite
+def riddled(draw: st.DrawFn, texts: list[str]) -> tuple[str, str]:
+    """One of these, and the same with characters that show nothing anywhere in it."""
+    text = draw(st.sampled_from(texts))
+    places = draw(st.dictionaries(st.integers(0, len(text)), UNSEEN, max_size=6))
+    return text, "".join(
+        places.get(index, "") + text[index : index + 1] for index in range(len(text) + 1)
+    )
+
+
+@settings(max_examples=300)
+@given(riddled(IN_EACH_HAND))
+def test_marks_are_seen_through_what_shows_nothing(texts: tuple[str, str]) -> None:
+    assert clean_reply(texts[1], "小忆") == "好呀"
+
+
+@given(riddled([*ORDINARY, *HONEST]))
+def test_what_shows_nothing_stays_where_people_put_it(texts: tuple[str, str]) -> None:
+    assert clean_reply(texts[1], "小忆") == texts[1].replace("\x00", "").strip()
+
+
 @pytest.mark.parametrize(
     "text",
     [
-        "10:30 见",
-        "那就 10:30 见吧：老地方",
-        "他说：「我：不去」",
-        "我觉得：都行",
-        "我们：一二三",
-        "比分 3:2，厉害",
-        "#话题# 今天吃什么",
-        "#1 先洗菜",
-        "记得看 #12 那条",
-        "C# 和 F# 都行",
-        "第一行\n\n第二行",
-        "  缩进\n    也在".strip(),
-        "关键是：消息太多",
-        "—— 这句是破折号",
-        "【通知】明天停水",
-        "【最近几天】我都在想你",
-        "【此处有掌声】",
-        "排在（#1），厉害",
-        "#1 10:30 集合\n#2 11:00 出发",
-        "- 2026-11-29：出发\n- 2026-11-30：回来",
-        "他：走吗\n我：不走",
-        "我：去吗\n他：不去",
-        "银行卡（尾号1234）扣了 100",
-        "看 https://a.b/?x=1&3=y 和 R&2",
-        "x = a&1; 用 <memory> 这个标签",
-        "你发的[图片]我没看清",
-        "- [x] 洗碗\n- [ ] 扫地",
-        "工行（尾号1234）的余额不多了",
-        "这样写：\n```xml\n<message>\n  <user>a</user>\n</message>\n- [a:b]\n```\n就好",
-        "```python\nx = a &1\nprint('[表情:微笑]（#12）')\n```\n\n```c\n&12 x;\n```",
+        "❤️‍🔥 给你 👨‍👩‍👧 和 🏴\U000e0067\U000e0062\U000e0065\U000e007f",
+        "1️⃣ 洗菜\n#️⃣ 别忘了",
+        "می‌خواهم بخوابم",
+        "ᠰᠠᠶ\u180bᠨ",
     ],
 )
-def test_ordinary_text_is_untouched(text: str) -> None:
-    assert clean_reply(text, "小忆") == text
+def test_what_joins_pictures_and_letters_stays_behind_a_mark(text: str) -> None:
+    assert clean_reply(f"\u2060#\u200b12 10:32 小\ufeff忆: {text}", "小忆") == text
+
+
+def test_what_shows_nothing_says_nothing() -> None:
+    assert clean_reply("\u200b\ufeff \u2060\n\ufe0f\u3164\U000e0041") == ""
+    assert clean_reply("\u200b#12 10:32 小忆: \u2060", "小忆") == ""
+    assert clean_reply("小忆\ufe0f：好呀", "小\u200b忆") == "好呀"
 
 
 def test_every_line_is_looked_at() -> None:

@@ -15,6 +15,9 @@ _THOUGHT_AT_LINE_START = re.compile(r"^[ \t]*" + _THOUGHT, re.DOTALL | re.IGNORE
 _THOUGHT_END = re.compile(
     r"\A.*</(?:think|thinking|thought)\s*>[ \t]*$", re.DOTALL | re.IGNORECASE | re.MULTILINE
 )
+_THOUGHT_CLOSED_AGAIN = re.compile(
+    r"\A.*(?<!`)</(?:think|thinking|thought)\s*>", re.DOTALL | re.IGNORECASE
+)
 # Only at the start of a line: a fence inside a JSON string was quoted from a chat.
 _FENCE = re.compile(r"^[ \t]*```[\w-]*[ \t]*\n(.*?)^[ \t]*```", re.DOTALL | re.MULTILINE)
 # A bracket of prose such as `[笑]` or `{名字}` cannot begin JSON and is passed over.
@@ -30,7 +33,10 @@ def without_thoughts(text: str, json: bool) -> str:
     In JSON only thoughts that start or end a line are dropped: a tag inside a string was quoted
     from a chat, and cutting there would let a single message spoil every note about it.
     """
-    text = (_THOUGHT_AT_LINE_START if json else _THOUGHT_ANYWHERE).sub("", text)
+    text, thoughts = (_THOUGHT_AT_LINE_START if json else _THOUGHT_ANYWHERE).subn("", text)
+    if thoughts and not json:
+        # One was in the other, or it went on after its end.
+        text = _THOUGHT_CLOSED_AGAIN.sub("", text)
     return _THOUGHT_END.sub("", text).strip()
 
 

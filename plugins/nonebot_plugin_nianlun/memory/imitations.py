@@ -72,6 +72,20 @@ _CODE = re.compile(
 )
 """Code of a named language is nobody's talk. Without a name it may be all that was said."""
 _HELD = re.compile("\x00(\\d+)\x00")
+_UNSEEN = (
+    "\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    "\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+"""Controls without white space, Unicode's Default_Ignorable_Code_Point, and the blank Braille."""
+_HIDDEN = re.compile(
+    # Kept is what shows: it joins or colours pictures, makes a keycap, or shapes a script.
+    "([\u203c\u2049\u2100-\u27ff\u2900-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff]"
+    "[\u200d\ufe0e\ufe0f\U000e0020-\U000e007f]+"
+    "|[#*0-9]\ufe0f\u20e3"
+    "|[\u0600-\u061b\u061d-\u109f\u1780-\u17b3\u17b6-\u180a\u1810-\u18af][\u180b-\u180f\u200c\u200d]+)"
+    f"|[{_UNSEEN}]"
+)
 _TOKENS = re.compile(
     r"<[|｜][^<>|｜\n]{1,40}[|｜]>(?:(?:assistant|user|system)(?:\s*\n|(?=<[|｜])))?"
 )
@@ -98,8 +112,15 @@ def clean_reply(text: str, me: str = "我") -> str:
     """Take off what models imitate from the prompt: ids, times, speaker prefixes, key marks,
     headings with what stands below them, and the lines that they make others say.
 
-    `me` is what the bot's own lines are called there. Empty when nothing else was said.
+    `me` is what the bot's own lines are called there. Empty when nothing else was said. Marks
+    are seen through characters that show nothing; these stay where there is none to take off.
     """
+    seen = _HIDDEN.sub(r"\1", text)
+    cleaned = _without_marks(seen, _HIDDEN.sub(r"\1", me))
+    return text.replace("\x00", "").strip() if cleaned and cleaned == seen.strip() else cleaned
+
+
+def _without_marks(text: str, me: str) -> str:
     code: list[str] = []
 
     def hold(block: re.Match[str]) -> str:
@@ -108,8 +129,7 @@ def clean_reply(text: str, me: str = "我") -> str:
         code.append(block[0])
         return f"\x00{len(code) - 1}\x00"
 
-    text = _CODE.sub(hold, text.replace("\x00", ""))
-    text = _BLOCKS.sub("", _TOKENS.sub("", text))
+    text = _BLOCKS.sub("", _TOKENS.sub("", _CODE.sub(hold, text)))
     text = _CITED.sub("", strip_key_marks(_TAGS.sub("", text))).strip()
     own = list(_own(list(_said(text.splitlines(), me))))
     if _is_speech(own):
