@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, time
 import io
 import os
@@ -241,6 +242,17 @@ def test_the_tree_ends_in_the_message() -> None:
         assert line.startswith(beginning)
     assert found[-1].endswith("2025-04-12 12:00 阿禾：「去看海吧」")
     assert "一共 5 句，4 句一层不断地追到了它引用的每一条消息" in text
+
+
+def test_a_note_that_has_no_words_for_it_still_leads_to_the_message() -> None:
+    it = material("去看海吧")
+    wordless = {1: activity(1, "没说什么。", range(1, 21))}
+    text = story(replace(it, held=replace(it.held, activities=wordless)))
+    tree = text[text.index("    日 2025-04-12 ") : text.index("不只这几句")]
+    assert tree.splitlines()[1:3] == [
+        "      活动 &1 （同一段里的其他话）",
+        "        #1 2025-04-12 12:00 阿禾：「去看海吧」",
+    ]
 
 
 def test_the_topic_is_what_is_told_of_most() -> None:

@@ -15,6 +15,8 @@ _TREES = 3
 _LARGEST = 4
 """Messages that a sentence cites at most to be shown as a tree."""
 _CLAIMS = 5
+_UNTOLD = "（同一段里的其他话）"
+"""What stands for an activity whose text cites no message that a sentence above it does."""
 _LABELS = {"year": "年", "month": "月", "day": "日", "activity": "活动"}
 _LAYERS: tuple[MemoryKind, ...] = ("year", "month", "day")
 
@@ -53,7 +55,10 @@ def _small(it: Material, kind: MemoryKind) -> list[Trace]:
 def _branch(it: Material, teller: Teller, node: Trace, depth: int) -> None:
     ref = f"&{node.ref}" if node.kind == "activity" else node.ref
     label = f"{_LABELS[node.kind]} {ref} "
-    teller.line(_tidy(node), "memory", indent=2 * depth, lead=label)
+    words = _tidy(node)
+    if not words and node.kind == "activity":
+        words = _UNTOLD
+    teller.line(words, "memory", indent=2 * depth, lead=label)
     for below in node.below:
         _branch(it, teller, below, depth + 1)
     for message in node.messages:
