@@ -152,7 +152,7 @@ class Recalling:
                 # Whom a name means here it means there, whatever they are called there.
                 people[name] = people.get(name, set()) | user_ids
             there, _ = self._look_in(view, other.chat_id, elsewhere, people)
-            found.append([replace(one, place=other.place) for one in there[: asked.limit]])
+            found.append([one._replace(place=other.place) for one in there[: asked.limit]])
         in_turn = (one for one in chain.from_iterable(zip_longest(*found)) if one is not None)
         new = (one for one in in_turn if address_of(one) not in asked.shown)
         places = {"": chat_id, **{other.place: other.chat_id for other in others}}
@@ -210,7 +210,7 @@ class Recalling:
             links_there, names_there = view.company(chat_id, of_there)
             for fact, linked in links_there.by_fact.items():
                 by_fact[fact] = [
-                    replace(one, place=place)
+                    one._replace(place=place)
                     for one in linked
                     if asked.time_range is None or _is_within(one, *asked.time_range)
                 ]

@@ -361,7 +361,14 @@ async def test_a_file_that_is_no_database_is_said(tmp_path: Path) -> None:
 async def test_names_are_all_that_people_have_had(world: World, reader: Finder) -> None:
     await record(said(1, "a"), said(2, "b", user_id="20002"))
     assert await reader.names(1) == {"名20001": {"20001"}, "名20002": {"20002"}}
+    await record(said(3, "c", user_id="20003"))
+    assert (await reader.names(1))["名20003"] == {"20003"}
+    # One comes and one goes between two looks: as many as before.
     await forgetting.forget(1, "20002", local(DAY, 10))
+    await record(said(4, "d", user_id="20004"))
+    assert sorted(await reader.names(1)) == ["名20001", "名20003", "名20004"]
+    await forgetting.forget(1, "20003", local(DAY, 10))
+    await forgetting.forget(1, "20004", local(DAY, 10))
     assert await reader.names(1) == {"名20001": {"20001"}}
     assert await reader.names(7) == {}
 

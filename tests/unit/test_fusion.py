@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 
 from hypothesis import given
@@ -27,7 +26,7 @@ def refs(found: Sequence[Candidate]) -> list[int]:
 
 @given(orders, orders, scores)
 def test_only_places_count(words: list[int], near: list[int], given: list[float]) -> None:
-    rescored = [replace(one, score=score) for one, score in zip(lines(words), given, strict=False)]
+    rescored = [one._replace(score=score) for one, score in zip(lines(words), given, strict=False)]
     assert refs(fuse(rescored, lines(near))) == refs(fuse(lines(words), lines(near)))
 
 
@@ -56,7 +55,7 @@ def test_one_order_alone_stays_as_it_is(seqs: list[int]) -> None:
 
 @given(orders, orders)
 def test_what_has_no_score_has_no_place(words: list[int], near: list[int]) -> None:
-    company = [replace(one, score=0.0) for one in lines(words)]
+    company = [one._replace(score=0.0) for one in lines(words)]
     expected = near + [seq for seq in words if seq not in near]
     assert refs(fuse(company, lines(near))) == expected
 
@@ -67,7 +66,7 @@ def test_the_places_add_up() -> None:
 
 
 def test_what_the_words_found_keeps_its_score() -> None:
-    (one,) = fuse(lines([1]), [replace(lines([1])[0], score=0.0)])
+    (one,) = fuse(lines([1]), [lines([1])[0]._replace(score=0.0)])
     assert one.score == 1.0
 
 

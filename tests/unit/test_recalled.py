@@ -138,6 +138,7 @@ CANDIDATES = st.builds(
     st.none() | HOSTILE,
     st.just("preferences"),
     st.just("2026-03-05"),
+    st.sampled_from(["", "群「摸鱼研究所」"]),
 )
 
 
@@ -151,6 +152,6 @@ def test_limit_and_budget_are_bounds_whatever_is_found(
     for item in [*result.items, *result.dropped]:
         assert len(item.text.splitlines()) == 1
         item.text.encode()
-        assert item.text.startswith(("- #", "- &", "- ["))
+        assert item.text.startswith(("- #", "- &", "- [", "- 在"))
     refs = [(item.kind, item.address) for item in result.items if item.kind != "fact"]
     assert len(refs) == len(set(refs))

@@ -6,6 +6,7 @@ import calendar
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache
 import re
 
 from ..types import ME, Memory
@@ -94,6 +95,8 @@ def anniversary_line(days: Sequence[Memory], today: date, shown: Collection[str]
     return ""
 
 
+# One line stands before every reply of a day.
+@lru_cache(256)
 def _cut(text: str, room: int) -> str:
     """As many whole sentences as fit; of a sentence that does not, its beginning."""
     if estimate_tokens(text) <= room:

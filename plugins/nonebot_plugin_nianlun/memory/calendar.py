@@ -37,12 +37,7 @@ class Calendar:
 
     def day_of(self, moment: datetime) -> date:
         """The logical day that `moment` belongs to."""
-        day = self.local(moment).date()
-        while moment < self.start_of(day):
-            day -= _ONE_DAY
-        while moment >= self.end_of(day):
-            day += _ONE_DAY
-        return day
+        return _day_of(self, moment)
 
     def start_of(self, day: date) -> datetime:
         """The first moment of the logical day, in UTC."""
@@ -59,6 +54,17 @@ class Calendar:
         hour, half = divmod(halves, 2)
         part = next(words for first, words in _PARTS if hour >= first)
         return f"{part}{_HOURS[hour if hour <= 12 else hour - 12]}点{'半' if half else ''}左右"
+
+
+# What stands before one reply mostly stands before the next.
+@lru_cache(4_096)
+def _day_of(calendar: Calendar, moment: datetime) -> date:
+    day = calendar.local(moment).date()
+    while moment < calendar.start_of(day):
+        day -= _ONE_DAY
+    while moment >= calendar.end_of(day):
+        day += _ONE_DAY
+    return day
 
 
 @lru_cache(maxsize=1024)

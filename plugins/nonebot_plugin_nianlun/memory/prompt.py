@@ -31,7 +31,7 @@ from ..errors import PromptTooSmall
 from ..types import Message
 from .calendar import Calendar
 from .layers import Section
-from .render import render_message, render_messages, text_of
+from .render import clock_of, day_line, render_message, render_messages, text_of
 from .tokens import cut_to_tokens, estimate_tokens
 
 HISTORY_FLOOR = 6
@@ -92,7 +92,9 @@ class _Look:
     def cost(self, message: Message, under: date | None = None) -> int:
         """An upper bound for what a message adds behind one of the day `under`, whichever turn
         it ends up in."""
-        return estimate_tokens(self.lines([message], under)) + _TURN_TOKENS
+        line, day = self._line(message, clock_of(message.time, self.calendar)), self.day(message)
+        text = line if day == under else f"{day_line(day)}\n{line}"
+        return estimate_tokens(text) + _TURN_TOKENS
 
 
 @dataclass(slots=True)

@@ -59,12 +59,12 @@ def rank(candidates: Iterable[Candidate], question: Question) -> list[Candidate]
     found = {(one.kind, one.ref): one for one in reversed(list(candidates))}
     messages = [one for one in found.values() if one.kind == "message"]
     facts = _sorted(
-        _with_score(one, one.score * _favour(one, question, {}))
+        one._replace(score=one.score * _favour(one, question, {}))
         for one in found.values()
         if one.kind == "fact"
     )
     notes = _sorted(
-        _with_score(one, _timely(one, one.score, question))
+        one._replace(score=_timely(one, one.score, question))
         for one in found.values()
         if one.kind not in ("message", "fact")
     )
@@ -102,7 +102,7 @@ def _scored(messages: Sequence[Candidate], question: Question) -> list[Candidate
         if unasked and not scores[seq] and question.span is None and _is_whose(one, question):
             scores[seq] = _ANYTHING * _saying(one)
     return [
-        _with_score(one, _timely(one, scores[seq], question) * _favour(one, question, by_seq))
+        one._replace(score=_timely(one, scores[seq], question) * _favour(one, question, by_seq))
         for seq, one in by_seq.items()
     ]
 
@@ -113,21 +113,6 @@ def _saying(one: Candidate) -> float:
 
 def _is_whose(one: Candidate, question: Question) -> bool:
     return one.user_id is not None and one.user_id in question.people
-
-
-def _with_score(one: Candidate, score: float) -> Candidate:
-    # dataclasses.replace takes five times as long, and this is done for all that was found.
-    return Candidate(
-        one.kind,
-        one.ref,
-        score,
-        one.time,
-        one.text,
-        one.user_id,
-        one.name,
-        one.category,
-        one.period,
-    )
 
 
 def _timely(one: Candidate, score: float, question: Question) -> float:

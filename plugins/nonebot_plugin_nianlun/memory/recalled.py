@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ..types import ME
 from .calendar import Calendar, titled
@@ -14,6 +15,8 @@ from .tokens import cut_to_tokens, estimate_tokens
 _CUT = "……"
 _LARGEST_SHARE = 2
 """No single item takes more than one part in so many of the budget; what is longer is cut."""
+# The same long notes come back again and again.
+_cut = lru_cache(256)(cut_to_tokens)
 _SOMEBODY = "有人"
 _NOTE = "笔记"
 
@@ -87,7 +90,7 @@ def _item(candidate: Candidate, look: Look, largest: int) -> Recalled:
     line = frame + body
     if estimate_tokens(line) + 1 > largest:
         room = largest - estimate_tokens(frame) - estimate_tokens(_CUT) - 1
-        line = frame + cut_to_tokens(body, room) + _CUT
+        line = frame + _cut(body, room) + _CUT
     return Recalled(
         kind=candidate.kind,
         address=address,
@@ -125,11 +128,12 @@ def _frame(candidate: Candidate, look: Look) -> str:
     if candidate.place:
         # Numbers are counted in each chat anew, and there is nothing to be called by this one here.
         address = f"在{candidate.place}（那里的 {address}）"
-    local = look.calendar.local(candidate.time)
+    local = look.calendar.local(candidate.time).replace(tzinfo=None)
+    minute = local.isoformat(" ", "minutes")
     if candidate.kind == "message":
-        return f"- {address} {local:%Y-%m-%d %H:%M} {_speaker(candidate, look)}："
+        return f"- {address} {minute} {_speaker(candidate, look)}："
     if candidate.kind == "activity":
-        return f"- {address} {local:%Y-%m-%d %H:%M} 前后："
+        return f"- {address} {minute} 前后："
     if candidate.kind != "fact":
         return f"- {address}："
     owner = "" if candidate.user_id in (None, look.asker) else f"（{_speaker(candidate, look)}）"

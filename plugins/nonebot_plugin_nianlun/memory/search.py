@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 SearchKind: TypeAlias = Literal["message", "activity", "day", "month", "year", "fact"]
 
@@ -29,9 +29,8 @@ class Search:
     """Candidates wanted of messages, and of notes and of facts at most as many."""
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """Something stored that a search found."""
+class Candidate(NamedTuple):
+    """Something stored that a search found. A tuple: hundreds are made for each reply."""
 
     kind: SearchKind
     ref: int

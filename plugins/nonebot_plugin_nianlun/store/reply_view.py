@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from functools import cache
+from functools import cache, lru_cache
 import json
 import sqlite3
 from typing import Any
@@ -200,14 +200,20 @@ def _memory(row: Sequence[Any]) -> Memory:
         kind=row[0],
         period=row[1],
         text=row[2],
-        key_messages=tuple(json.loads(row[3])),
-        sources=tuple(json.loads(row[4])),
+        key_messages=_list(row[3]),
+        sources=_list(row[4]),
         version=row[5],
         writer=row[6],
         written_at=datetime.fromisoformat(row[7]),
         closed=bool(row[8]),
         merged=bool(row[9]),
     )
+
+
+# What stands before one reply mostly stands before the next.
+@lru_cache(1024)
+def _list(written: str) -> tuple[Any, ...]:
+    return tuple(json.loads(written))
 
 
 def _activities(connection: sqlite3.Connection, chat_id: int, newest: int) -> tuple[Activity, ...]:
@@ -218,7 +224,7 @@ def _activities(connection: sqlite3.Connection, chat_id: int, newest: int) -> tu
             number=found[0],
             date=found[1],
             text=found[2],
-            key_messages=tuple(json.loads(found[3])),
+            key_messages=_list(found[3]),
             origin=found[4],
             time=datetime.fromisoformat(found[5]),
             writer=found[6],

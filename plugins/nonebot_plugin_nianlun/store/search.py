@@ -95,8 +95,8 @@ class SearchView:
 
     connection: sqlite3.Connection
     calendar: Calendar
-    known_names: dict[int, tuple[tuple[int, int], dict[str, set[str]]]]
-    """By chat, beside what changes whenever they do."""
+    known_names: dict[int, searched_names.Names]
+    """By chat."""
 
     def find(self, chat_id: int, search: Search, *, around: int = 0) -> list[Candidate]:
         """The best of what matches, of messages, of notes and of facts, each best first.
@@ -124,12 +124,7 @@ class SearchView:
 
     def names(self, chat_id: int) -> dict[str, set[str]]:
         """All names that people of this chat have or had, with the user ids of who bears each."""
-        stand = searched_names.stand_of_names(self.connection, chat_id)
-        known = self.known_names.get(chat_id)
-        if known is None or known[0] != stand:
-            known = stand, searched_names.names(self.connection, chat_id)
-            self.known_names[chat_id] = known
-        return known[1]
+        return searched_names.names(self.connection, chat_id, self.known_names)
 
     def linked(self, chat_id: int) -> list[links.Linked]:
         """The chats that searches in this one may look into."""
@@ -148,7 +143,7 @@ class SearchReader:
         self._reading = ReadThread(path, "nianlun-search")
         # What a reply needs anyway never waits for a search.
         self._beside = ReadThread(path, "nianlun-reply")
-        self._names: dict[int, tuple[tuple[int, int], dict[str, set[str]]]] = {}
+        self._names: dict[int, searched_names.Names] = {}
 
     async def run(self, work: Callable[[SearchView], T]) -> T:
         """The result of `work`, which is done in the thread: whoever looks for one thing after

@@ -17,7 +17,7 @@ import sqlite3
 from .keys import chunks
 from .search_terms import Group, askable, quoted, speaker_term, term
 
-_COUNTED = 1000
+_COUNTED = 300
 """Texts with a term that are counted; how many more there are is estimated."""
 _AT_ONCE = 100
 """Terms that one statement counts: far fewer than SQLite joins in one."""

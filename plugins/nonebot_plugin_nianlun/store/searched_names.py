@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 import sqlite3
 
 from ..memory.links import Linked, resolve, wanted
@@ -14,20 +15,36 @@ _STAND_OF_NAMES = (
     "SELECT count(*), coalesce(max(id), 0) FROM nianlun_speaker_name WHERE chat_id = ?"
 )
 _SHOWN_NAMES = "SELECT user_id, name FROM nianlun_speaker WHERE chat_id = ?"
-_NAMES = "SELECT name, user_id FROM nianlun_speaker_name WHERE chat_id = ? ORDER BY id"
+_NAMES = "SELECT name, user_id FROM nianlun_speaker_name WHERE chat_id = ? AND id > ? ORDER BY id"
 
 
-def stand_of_names(connection: sqlite3.Connection, chat_id: int) -> tuple[int, int]:
-    """What changes whenever the names of a chat change."""
-    return connection.execute(_STAND_OF_NAMES, (chat_id,)).fetchone()
+@dataclass(slots=True)
+class Names:
+    """The names of a chat as they were read last."""
+
+    bearers: dict[str, set[str]] = field(default_factory=dict)
+    """User ids by name."""
+    count: int = 0
+    last: int = 0
+    """The highest row id."""
 
 
-def names(connection: sqlite3.Connection, chat_id: int) -> dict[str, set[str]]:
-    """See `SearchView.names`."""
-    found: dict[str, set[str]] = {}
-    for name, user_id in connection.execute(_NAMES, (chat_id,)):
-        found.setdefault(name, set()).add(user_id)
-    return found
+def names(
+    connection: sqlite3.Connection, chat_id: int, known: dict[int, Names]
+) -> dict[str, set[str]]:
+    """See `SearchView.names`. `known`, by chat, is brought up to date: only what is new is read,
+    and all of it where anything is gone."""
+    now = connection.execute(_STAND_OF_NAMES, (chat_id,)).fetchone()
+    one = known.setdefault(chat_id, Names())
+    if now != (one.count, one.last):
+        rows = connection.execute(_NAMES, (chat_id, one.last)).fetchall()
+        if one.count + len(rows) != now[0]:
+            one = known[chat_id] = Names()
+            rows = connection.execute(_NAMES, (chat_id, 0)).fetchall()
+        for name, user_id in rows:
+            one.bearers.setdefault(name, set()).add(user_id)
+        one.count, one.last = now
+    return one.bearers
 
 
 def company(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 import sqlite3
 from typing import Any
@@ -121,7 +121,7 @@ def look_up(
     for near in wanted:
         one = found.get(document(chat_id, near.kind, near.ref))
         if one is not None and one.text not in allowed and _may_come(one, where):
-            allowed[one.text] = replace(one, score=near.score)
+            allowed[one.text] = one._replace(score=near.score)
     hits = list(allowed.values())[: search.per_kind]
     seqs = {one.ref for one in hits if one.kind == "message"}
     beside = {seq + step for seq in seqs for step in range(-around, around + 1)} - seqs
