@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 import nonebot
 from nonebot.adapters.onebot.v11 import Adapter
-from nonebot.config import SettingsError
+from nonebot.config import Config, Env, SettingsError
 import nonebot.log
 from pydantic import BaseModel, ValidationError
 
@@ -44,6 +44,7 @@ def initialise(**settings: str) -> None:
     except ZoneInfoNotFoundError:
         sys.exit(fail("这里没有时区数据，请装上：uv pip install tzdata，或系统的 tzdata 包"))
     try:
+        check_log_level()
         nonebot.init(**settings)
         config = nonebot.get_plugin_config(SchedulerConfig).apscheduler_config
     except ValidationError as error:
@@ -64,6 +65,16 @@ def initialise(**settings: str) -> None:
     if wrong := scheduler_trouble(config):
         sys.exit(fail(wrong))
     nonebot.get_driver().register_adapter(Adapter)
+
+
+def check_log_level() -> None:
+    """NoneBot takes any word for one, and then writes a traceback for every line of the log."""
+    level = Config(_env_file=(".env", f".env.{Env().environment}")).log_level
+    try:
+        if isinstance(level, str):
+            nonebot.logger.level(level)
+    except ValueError:
+        sys.exit(fail(f"LOG_LEVEL={level!r} 不对：请写成 DEBUG、INFO、WARNING 或 ERROR"))
 
 
 def scheduler_trouble(config: dict[str, Any]) -> str | None:

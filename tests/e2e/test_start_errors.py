@@ -90,6 +90,7 @@ def check_one_line(output: str, about: str) -> None:
         pytest.param(setting("NIANLUN__TYPO", "1"), id="unknown-setting"),
         pytest.param(setting("NIANLUN__TIMEZONE", "Mars/X"), id="no-such-zone"),
         pytest.param(setting("PORT", "abc"), id="port"),
+        pytest.param(setting("LOG_LEVEL", "x"), id="log-level"),
         pytest.param(setting("TZ", "CST-8"), id="time-zone-of-the-system"),
         pytest.param(line_of_env_file, id="driver"),
         pytest.param(setting("APSCHEDULER_CONFIG", "abc"), id="scheduler-is-no-json"),

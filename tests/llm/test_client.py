@@ -309,6 +309,9 @@ async def test_lone_surrogates_pass_both_ways(client: ModelClient, server: Model
     answer = await client.complete([{"role": "user", "content": "\udc00嗨\0{}"}])
     assert answer.text == "好?"
     assert server.requests[0]["messages"][0]["content"] == "?嗨\0{}"
+    server.script([completion(" \ud83d\n")])
+    with pytest.raises(BadAnswer):
+        await client.complete([{"role": "user", "content": "嗨"}])
 
 
 @pytest.mark.parametrize(

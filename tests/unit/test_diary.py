@@ -194,6 +194,14 @@ def test_a_moment_cites_no_messages_and_has_no_controls() -> None:
     assert moment_text("她\x00笑\x1b了\ud800（关键消息：[7]）") == "她笑了\ufffd"
 
 
+def test_a_moment_has_nothing_that_nobody_sees() -> None:
+    assert moment_text("她\u202e笑\u200b了👩\u200d👧（关键\u2060消息：[7]）") == "她笑了👩\u200d👧"
+    for content in ("\u200b", " \u2060\n\ufe0f", "\u3164\u2800"):
+        with pytest.raises(ValueError, match="empty"):
+            moment_text(content)
+        assert moment_cut(content) == ""
+
+
 @given(st.text(max_size=400) | st.text(alphabet="长a。 !\n", max_size=8000))
 def test_a_cut_moment_may_be_kept(text: str) -> None:
     cut = moment_cut(text)

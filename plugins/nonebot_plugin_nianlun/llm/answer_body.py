@@ -38,7 +38,9 @@ def choice_text(choice: Mapping[str, Any], model: str) -> str:
     """What is said, with its thoughts. Raises ModelRefused."""
     message = _message(choice)
     text = _joined(message.get("content"))
-    refused = not text.strip() and message.get("refusal")
+    if not text.encode("utf-8", "ignore").decode().strip():
+        text = ""  # half a character by itself is none
+    refused = not text and message.get("refusal")
     if refused or choice.get("finish_reason") in ("content_filter", "sensitive"):
         raise ModelRefused(f"模型 {model} 拒绝了这段内容")
     return well_formed(text)

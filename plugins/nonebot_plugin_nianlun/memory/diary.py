@@ -18,6 +18,7 @@ from .keymarks import strip_key_marks
 from .notes import LONGEST_UNIT
 from .secrets import mask_secrets
 from .units import count_units, cut_to_units
+from .unseen import without_unseen
 
 DIARY_UNITS = 300
 """Longest moment, in units."""
@@ -253,7 +254,7 @@ def _in_range(given: date) -> date:
 
 
 def _cleaned(content: str) -> str:
-    """Line breaks stay; controls go, and references to messages, which no moment may make.
-    Secrets are masked."""
-    plain = _SURROGATES.sub("\ufffd", _UNFIT.sub("", strip_key_marks(content)))
-    return mask_secrets(plain).strip()
+    """Line breaks stay; what nobody sees goes, and references to messages, which no moment may
+    make. Secrets are masked."""
+    plain = _SURROGATES.sub("\ufffd", _UNFIT.sub("", without_unseen(content)))
+    return mask_secrets(strip_key_marks(plain)).strip()
