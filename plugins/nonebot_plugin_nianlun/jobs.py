@@ -20,6 +20,7 @@ from .chat.recall import Recaller
 from .clock import Clock
 from .config import Settings
 from .errors import ModelUnavailable, NianlunError
+from .llm.client import ModelClient
 from .llm.offline_writer import OfflineWriter
 from .memory.calendar import Calendar
 from .memory.protocols import NoteWriter
@@ -63,7 +64,10 @@ class Jobs:
         new_writer: Callable[[], NoteWriter],
         recaller: Recaller,
         hears: Callable[[ChatKey], bool],
+        client: ModelClient | None = None,
     ) -> None:
+        """`client`: what the writers ask; it is asked at once where a person wants the work."""
+        self._client = client
         self._settings = settings
         self._clock = clock
         self._calendar = calendar
@@ -135,6 +139,7 @@ class Jobs:
 
         `offline`: without a model, whatever the settings say.
         """
+        self._ask_at_once()
         reports: dict[ChatKey, TidyReport] = {}
         for chat_id, key, _ in await chats.with_work():
             if self._hears(key) and (only is None or key in only):
@@ -218,12 +223,18 @@ class Jobs:
     ) -> Note | None:
         try:
             async with asyncio.timeout(LONGEST_REWRITING), self.alone_with(chat_id):
+                self._ask_at_once()
                 upkeep = self._upkeep(chat_id, key, patient=True)
                 if isinstance(of, Activity):
                     return await upkeep.rewrite_activity(chat_id, of)
                 return await upkeep.rewrite(chat_id, *of)
         except TimeoutError:
             raise ModelUnavailable("等了太久，没有写完，原来的还在") from None
+
+    def _ask_at_once(self) -> None:
+        """A person wants it now: a model that is left alone for a while is asked once more."""
+        if self._client is not None:
+            self._client.try_now()
 
     async def limit_of(self, key: ChatKey) -> int | None:
         """Tokens that a chat's notes may cost in one logical day; None without a limit."""

@@ -80,7 +80,7 @@ class Nianlun:
         self.settings = settings
         self.superusers = frozenset(user.removeprefix("onebot:") for user in nonebot.superusers)
         self.members_read = settings.members_read
-        self.clock = clock or SystemClock()
+        self.clock = clock = clock or SystemClock()
         self.calendar = Calendar(settings.timezone, settings.day_starts_at)
         self.character = settings.character or min(nonebot.nickname, default="") or "年轮"
         self._commands = CommandWords(nonebot.command_start, nonebot.nickname)
@@ -106,7 +106,7 @@ class Nianlun:
         self.client = new_client(config, self.clock, Endpoints())
         self.writer = self._new_writer()
         self.jobs = Jobs(
-            settings, self.clock, self.calendar, self._new_writer, self.recaller, self.hears
+            settings, clock, self.calendar, self._new_writer, self.recaller, self.hears, self.client
         )
         self.media = new_media(self, config)
         self.outcomes = Outcomes(self.clock)

@@ -17,6 +17,7 @@ from plugins.nonebot_plugin_nianlun.commands.views import status_view
 from plugins.nonebot_plugin_nianlun.config import Config, Settings
 from plugins.nonebot_plugin_nianlun.errors import ChatError
 from plugins.nonebot_plugin_nianlun.lifecycle import Nianlun
+from plugins.nonebot_plugin_nianlun.llm.breaker import FAILURES
 from plugins.nonebot_plugin_nianlun.memory.upkeep import Upkeep
 from plugins.nonebot_plugin_nianlun.store import chats, recording, traces, usage
 from plugins.nonebot_plugin_nianlun.store.models import Activity, Chat, Lease, Memory, UsageCount
@@ -156,6 +157,34 @@ async def test_the_limit_holds_where_the_endpoint_counts_nothing(
     assert await writers() == ["model", "offline", "offline", "offline"]
     assert len(model.requests) == 1
     assert (await nianlun.status(GROUP)).limit_reached
+
+
+async def test_who_asks_for_the_work_is_served_by_an_endpoint_that_is_left_alone(
+    opened: Opener, model: ModelServer, clock: SetClock
+) -> None:
+    nianlun = await opened()
+    model.script(lambda _: (401, {}, "{}"))
+    await talk(10)
+    for _ in range(FAILURES):
+        assert (await nianlun.tidy(GROUP)).errors
+    assert nianlun.client is not None
+    assert nianlun.client.trouble is not None
+    clock.time = NOON + timedelta(hours=12)
+    await nianlun.jobs.do_owed()
+    assert len(model.requests) == FAILURES
+    await nianlun.tidy(GROUP)
+    assert len(model.requests) == FAILURES + 1
+    [(chat_id, key, _)] = await chats.with_work()
+    await nianlun.jobs.rewriting(chat_id, key, ("day", "2026-11-27"))
+    assert len(model.requests) == FAILURES + 2
+    clock.time = NOON + timedelta(days=1)
+    await nianlun.jobs.do_owed()
+    assert len(model.requests) == FAILURES + 2
+
+    model.script(helpful())
+    assert (await nianlun.tidy(GROUP)).activities == 1
+    assert nianlun.client.trouble is None
+    assert await writers() == ["model"]
 
 
 async def test_notes_by_tool_calls(opened: Opener, model: ModelServer, clock: SetClock) -> None:

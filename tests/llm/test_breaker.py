@@ -234,6 +234,28 @@ def test_the_pause_is_as_long_as_is_asked_for_within_bounds() -> None:
         watch.time += 1
 
 
+async def test_whoever_asks_at_once_sends_one_probe(
+    client: ModelClient, server: ModelServer, watch: Watch
+) -> None:
+    server.script(lambda _: DOWN)
+    client.try_now()
+    await fail(client, FAILURES)
+    client.try_now()
+    await fail(client, 5)
+    assert len(server.requests) == FAILURES + 1
+    watch.time += FIRST_PAUSE  # the pause has doubled
+    await fail(client, 1)
+    assert len(server.requests) == FAILURES + 1
+    server.script(lambda _: Delay(0.2, "好呀"))
+    client.try_now()
+    probe = asyncio.create_task(client.complete(ASK))
+    await asyncio.sleep(0.05)
+    client.try_now()
+    await fail(client, 1)
+    assert (await probe).text == "好呀"
+    assert len(server.requests) == FAILURES + 2
+
+
 @given(st.lists(st.tuples(st.sampled_from(["ok", "fail", "leave", "late"]), st.floats(0, 400))))
 def test_it_never_shuts_for_ever(steps: list[tuple[str, float]]) -> None:
     watch = Watch()

@@ -62,6 +62,12 @@ class Breaker:
         self._probing = True
         return True
 
+    def end_pause(self) -> None:
+        """Somebody asks for a try at once: the next request is the probe, however long the pause
+        was to be. One that is under way stays the only one."""
+        if self._open_until is not None:
+            self._open_until = self._monotonic()
+
     def succeeded(self) -> None:
         """The endpoint answered, whatever it said."""
         self._failures, self._pause, self._open_until, self._probing = 0, 0.0, None, False

@@ -118,6 +118,10 @@ class ModelClient:
         """Why the endpoint is left alone for now, in one line; None while it is asked."""
         return self._breaker.trouble
 
+    def try_now(self) -> None:
+        """Let one request through although the endpoint is left alone for now: a person waits."""
+        self._breaker.end_pause()
+
     def takes_tools(self, model: str | None = None) -> bool:
         """False once the model was found to refuse them."""
         return providers.WITHOUT_TOOLS not in self._traits.seen(model or self.model)
