@@ -19,7 +19,7 @@ from . import doctor_report
 from .cli_carrying import add_backup, add_export, add_restore, restore
 from .config import Config
 from .demo.tour import FOLDER, Tour
-from .doctor import unopened
+from .doctor import GET_DATABASE, unopened
 from .errors import ConfigError, NianlunError, NotAChat, StoreUnavailable
 from .imports import follow_up, formats, places
 from .imports.progress import Progress, ProgressLine
@@ -89,10 +89,7 @@ async def _run(nianlun: Nianlun, arguments: argparse.Namespace) -> int:
     if arguments.command is not _import and diagnosis.is_missing(nianlun.path):
         if arguments.command is doctor_report.doctor:
             return await doctor_report.doctor_without_database(nianlun, arguments)
-        raise StoreUnavailable(
-            f"没有数据库 {nianlun.path.resolve()}：启动过机器人或 import 过聊天记录才有；"
-            "以前有过，就检查所在的文件夹、NIANLUN__DATABASE_URL 和 NIANLUN__DATA_DIR"
-        )
+        raise StoreUnavailable(f"没有数据库 {nianlun.path.resolve()}：{GET_DATABASE}")
     try:
         await nianlun.open()
     except Exception as error:

@@ -33,6 +33,11 @@ _LITTLE_ROOM = 200 << 20
 _CONNECTED = timedelta(minutes=2)
 """A running bot writes down every half minute which accounts are there."""
 _SPENT = "ping"
+GET_DATABASE = (
+    "启动机器人或 bot.py import 就会有；以前有过，就检查是不是换了文件夹，"
+    "以及 NIANLUN__DATABASE_URL 和 NIANLUN__DATA_DIR"
+)
+"""What to do where there is none."""
 _RESTORE = "用 bot.py restore 备份文件 恢复；自动备份在旁边的 backups 里"
 _BRING_BACK = f"停掉机器人，移开这个文件留着，再{_RESTORE}"
 _SET_FREE = (
@@ -96,11 +101,8 @@ async def without_database(nianlun: Nianlun, *, ask_model: bool) -> list[Check]:
         todo = f"把移走的文件放回去，或者{_RESTORE}"
         database = Check("database", "wrong", f"{place} 不见了，旁边还有它的备份", todo)
     else:
-        todo = (
-            "启动机器人或 bot.py import 就会有；以前有过，就检查是不是换了文件夹，"
-            "以及 NIANLUN__DATABASE_URL 和 NIANLUN__DATA_DIR"
-        )
-        database = Check("database", "look", f"还没有数据库，它会在 {place}", todo)
+        told = f"还没有数据库，它会在 {place}"
+        database = Check("database", "look", told, GET_DATABASE)
     return [database, await _model(nianlun, ask_model=ask_model), *_surroundings(nianlun)]
 
 

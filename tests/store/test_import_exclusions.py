@@ -26,7 +26,7 @@ from plugins.nonebot_plugin_nianlun.store.importing import Importer
 from plugins.nonebot_plugin_nianlun.store.matching import Line
 from plugins.nonebot_plugin_nianlun.store.models import Message as Row
 from plugins.nonebot_plugin_nianlun.store.models import Speaker, SpeakerName
-from plugins.nonebot_plugin_nianlun.types import ChatKey, Incoming
+from plugins.nonebot_plugin_nianlun.types import ME, ChatKey, Incoming
 
 NOON = datetime(2026, 11, 29, 4, 0, tzinfo=UTC)
 GROUP = ChatKey("10001", "group", "123")
@@ -75,6 +75,38 @@ async def test_old_files_bring_nothing_back(numbered: bool) -> None:
         assert "忘记之后、退出之前" in kept
         assert "别人说的" in kept
     assert counts == [6, 0]
+
+
+@pytest.mark.parametrize("noted", [True, False])
+async def test_a_stretch_of_a_private_chat_has_lines_of_whom_only_the_name_is_known(
+    noted: bool,
+) -> None:
+    private = ChatKey("10001", "private", SHE)
+    chat_id = (await chats.ensure([private], NOON))[private]
+
+    def old(words: str, second: int, by: str = "name:旧名", name: str = "旧名") -> Line:
+        message = replace(said(words, second, None, name, by), chat=private)
+        return Line(message, nameless=by != ME)
+
+    file = [old("之前", 1), old("秘密一", 5), old("秘密二", 5), old("回答", 6, ME, "小忆")]
+
+    async def import_() -> int:
+        importer = Importer(chat_id, readable, "小忆")
+        stored = await importer.store(file)
+        await importer.finish()
+        return stored.new
+
+    assert await import_() == 4
+    if noted:
+        await nianlun.jobs.tidy([private])
+    assert await leaving_out.leave_out(chat_id, "20009", at(4), at(7), at(600)) == 0
+    assert await leaving_out.leave_out(chat_id, SHE, at(4), at(7), at(600)) == 2
+    kept = [(row.user_id, row.text) for row in await Row.all().order_by("seq")]
+    assert kept == [("name:旧名", "之前"), (SHE, ""), (SHE, ""), (ME, "回答")]
+    assert "秘密" not in await everything()
+    before = [row async for row in lines(private, "Asia/Shanghai", at(600))]
+    assert await import_() == 0
+    assert [row async for row in lines(private, "Asia/Shanghai", at(600))] == before
 
 
 @pytest.mark.parametrize("noted", [True, False])

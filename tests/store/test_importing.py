@@ -245,6 +245,34 @@ async def test_own_lines_that_are_equal_find_each_its_own() -> None:
     assert (stored.new, stored.known) == (1, 3)
 
 
+@pytest.mark.parametrize("known", ["sent", "echo"])
+@pytest.mark.parametrize("source", ["sent", "echo"])
+async def test_own_lines_of_two_platform_ids_are_two_within_a_second(
+    source: Source, known: Source
+) -> None:
+    """Wherever the first is: heard here, or in another file; the words alone tell of others."""
+    await record(message("好的", 0.2, by=ME, id="-5", source=known))
+    assert (await bring([line("好的", 0.6, by=ME, id="-6", source=source)])).new == 1
+    assert (await bring([line("好的", by=ME, id="-7", source=source)])).new == 1
+    for ids in (["-5", "-6", "-7"], ["-7", "-6", "-5"]):
+        file = [line("好的", 0.9, by=ME, id=id, source=source) for id in ids]
+        assert (await bring(file)).new == 0
+    for ids in (["752001", "752002", "752003"], ["9", "8", "7"], [None] * 3):
+        file = [line("好的", by=ME, id=id) for id in ids]
+        assert (await bring(file)).new == 0
+    assert await Row.filter().count() == 3
+
+
+async def test_two_ids_of_a_second_in_one_file_are_two_messages() -> None:
+    file = [line("好的", by=ME, id="752001"), line("好的", by=ME, id="752002")]
+    assert (await bring(file)).new == 2
+    # Again, in two parts, by another exporter, and by one that gives no ids.
+    for again in ([file], [file[:1], file[1:]]):
+        assert (await bring(*again)).new == 0
+    for ids in (["a", "b"], [None, None]):
+        assert (await bring([line("好的", by=ME, id=id) for id in ids])).new == 0
+
+
 @pytest.mark.parametrize("source", ["sent", "echo"])
 async def test_own_lines_of_two_platform_ids_are_two(source: Source) -> None:
     await record(message("只有管理员可以用", 3, by=ME, id="-5", source="sent"))

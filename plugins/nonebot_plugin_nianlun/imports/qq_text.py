@@ -7,7 +7,7 @@ import re
 from typing import BinaryIO
 from zoneinfo import ZoneInfo
 
-from ..capture.cleaning import clean_text
+from ..capture.cleaning import clean_name, clean_text
 from .cut_off import HOURS_12, HOURS_24, begins_time, ends_in_chat_start
 from .found import HEAD_BYTES, Found, FoundMessage, Unreadable
 from .qq_chats import QqChat
@@ -70,11 +70,13 @@ class _Chat:
     def __init__(self, start: ChatStart, zone: ZoneInfo) -> None:
         self.drafts = Drafts(zone)
         self._chat = QqChat(start)
+        self._name = clean_name(start.name)
 
     def may_be_cut(self, line: str, opens: Heading | None, twelve_hours: bool) -> bool:
         """Whether the last line of the file is the beginning of a heading."""
         if opens is not None:
-            return self.drafts.is_of_a_stranger(opens)
+            # Between two people the name of the chat is one of theirs, and so is there as a whole.
+            return opens.name != self._name and self.drafts.is_of_a_stranger(opens)
         return begins_time(line, HOURS_12 if twelve_hours else HOURS_24)
 
     def found(self, draft: Draft) -> Iterator[Found]:

@@ -39,6 +39,12 @@ def is_label(line: str, after: str) -> bool:
     return label in _WRITERS and (shape is None or shape.search(after) is not None)
 
 
+def begins_label(line: str) -> bool:
+    """Whether it is such a line, or the beginning of one."""
+    label = line.removeprefix(QUOTED)
+    return line != "" and any(one.startswith(label) for one in (QUOTED, *_WRITERS))
+
+
 def text_segment(text: str) -> Segment:
     return {"type": "text", "data": {"text": text}}
 

@@ -28,6 +28,7 @@ from .qqnt_elements import (
     CUT_CARD_TEXT,
     NOTICE,
     QUOTED,
+    begins_label,
     is_label,
     labelled,
 )
@@ -72,7 +73,8 @@ class QqntText:
                 opens = None
             for draft in drafts.feed(number, line, opens):
                 yield _drafted(draft, people)
-        if _ends_in_heading(lines.end(), drafts):
+        *_, last = lines.end()
+        if begins_label(last) or _ends_in_heading(lines.end(), drafts):
             raise lines.cut_off()
         yield from lines.trouble
         for draft in drafts.end():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_right
 import codecs
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
@@ -19,7 +20,7 @@ from zipfile import ZipFile
 from ..errors import ImportFileError
 from ..lifecycle import Nianlun
 from ..memory.vault import Complaint
-from ..memory.vault_pages import END, FOLDERS, HISTORY, MARK, OURS, Placed, rows_of
+from ..memory.vault_pages import END, FOLDERS, HISTORY, MARK, OURS, Placed, Row, rows_of
 from ..types import ChatKey
 from .found import Unreadable
 from .native import LINE_LIMIT
@@ -154,12 +155,14 @@ class _Writer:
             raise ImportFileError("除了消息，文件夹里的东西太多，读不下")
         rows, complaints = rows_of((name, self._page(name)) for name in pages)
         self._origins.complain(complaints)
-        counts = _counts(rows, [one.line for name, one in complaints if name == MARK])
+        end = _end(rows, [one.line for name, one in complaints if name == MARK])
+        counts = _counts(end)
         if missing := sorted(counts.keys() - {*names}):
             raise ImportFileError(_TORN.format(f"没有 {missing[0]}"))
         if HISTORY in counts:
             there = sum(bool(line.strip()) for line in self._page(HISTORY).split("\n"))
             _check_count(HISTORY, there, counts[HISTORY])
+        self._origins.complain(list(_lacking(rows, end)))
         rows = [placed for placed in rows if placed.row["type"] != END]
         before = [placed for placed in rows if placed.row["type"] in _BEFORE_MESSAGES]
         with ExitStack() as stack, self._whole.open("w", encoding="utf-8", newline="\n") as out:
@@ -220,10 +223,9 @@ def _check_count(name: str, lines: int, expected: int) -> None:
         raise ImportFileError(_TORN.format(f"{name} 应有 {expected} 行，只有 {lines} 行"))
 
 
-def _counts(rows: list[Placed], unread: list[int]) -> dict[str, int]:
-    """How many lines each file of messages, and that of earlier texts, should have at least, from
-    the last line of the mark, where its header announces one. `unread` are the lines of the mark
-    that could not be read.
+def _end(rows: list[Placed], unread: list[int]) -> Row:
+    """The last line of the mark; nothing where its header announces none. `unread` are the lines of
+    the mark that could not be read.
 
     Raises ImportFileError when not all of the mark is there.
     """
@@ -233,13 +235,32 @@ def _counts(rows: list[Placed], unread: list[int]) -> dict[str, int]:
         return {}
     for end in (placed for placed in mark if placed.row["type"] == END):
         before = sum(line < end.line for line in (*(one.line for one in mark), *unread))
-        counts = end.row.get("messages")
-        if end.row.get("records") == before and isinstance(counts, dict):
-            ours = {name: count for name, count in counts.items() if OURS.fullmatch(name)}
-            if end.row.get("history"):
-                ours[HISTORY] = end.row["history"]
-            return {name: count for name, count in ours.items() if isinstance(count, int)}
+        if end.row.get("records") == before and isinstance(end.row.get("messages"), dict):
+            return end.row
     raise ImportFileError(_TORN.format(f"{MARK} 缺了一部分"))
+
+
+def _counts(end: Row) -> dict[str, int]:
+    """How many lines each file of messages, and that of earlier texts, should have at least."""
+    counts = _numbers(end.get("messages"))
+    if isinstance(history := end.get("history"), int) and history:
+        counts[HISTORY] = history
+    return counts
+
+
+def _numbers(counts: object) -> dict[str, int]:
+    """By file, as the last line of the mark tells them."""
+    told = counts.items() if isinstance(counts, dict) else ()
+    return {name: n for name, n in told if OURS.fullmatch(name) and isinstance(n, int)}
+
+
+def _lacking(rows: list[Placed], end: Row) -> Iterator[tuple[str, Complaint]]:
+    """Pages with fewer texts than were exported: somebody may have meant to delete those."""
+    there = Counter(placed.file for placed in rows)
+    for name, count in _numbers(end.get("pages")).items():
+        if there[name] < count:
+            gone = f"少了 {count - there[name]} 段" if there[name] else "整页都没有了"
+            yield name, Complaint(1, f"和导出时比，{gone}；记忆没有因此删掉，要删请用指令")
 
 
 def _is_page(name: str) -> bool:

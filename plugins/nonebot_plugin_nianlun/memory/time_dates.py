@@ -23,22 +23,29 @@ from .time_spans import (
 
 # No figure begins inside another one, an address, a version or a name.
 _START = r"(?<![0-9A-Za-z_./:：\-比分])"
+_BLANK = r"[ \u00a0\u3000]"
+_GAP = f"{_BLANK}?"
+# As some set it off from figures: 12 月 4 日. Beside a numeral it parts two words: 周一 月考.
+_BEHIND_FIGURE = f"(?:(?<=[0-9]){_BLANK})?"
 _YEAR4 = r"(?:19|20)[0-9]{2}"
 _MONTH = "(?:1[0-2]|0?[1-9]|十[一二]?|[一二三四五六七八九])"
 _DAY = "(?:[12][0-9]|3[01]|0?[1-9]|[二三]?十[一二三四五六七八九]?|[一二三四五六七八九])"
 # What may stand behind a bare 5号 or 3/14: the end, a mark, or words that go on about a day.
 _THEN = (
     r"(?=$|[\s，。？！、,?!;；:：)）~]|的|那|这|我|你|您|他|她|它|咱|大家|在|聊|说|有|是|发|"
-    r"[早晚]|上午|中午|下午|凌晨|到|至|和)"
+    r"[早晚]|上午|中午|下午|傍晚|夜里|深夜|半夜|凌晨|到|至|和)"
 )
 _AFTER_SLASH = r"(?=那|我|你|您|他|她|咱|大家|聊|说|发生|早上|晚上|上午|中午|下午|凌晨)"
 _TO = r"\s*(?:到|至|[~\-—–～－])+\s*"
+_IS_DAY = f"{_BEHIND_FIGURE}[日号]"
+_UNTIL = rf"(?:{_IS_DAY}(?![楼店线门])|(?={_TO}{_DAY}{_IS_DAY}))(?:{_TO}(?P<to>{_DAY}){_IS_DAY})?"
 _YEAR_SHIFTS = {"大前": -3, "前": -2, "去": -1, "今": 0, "本": 0, "明": 1, "后": 2}
 _YEAR_PARTS = {"初": 1, "中": 6, "底": 11, "末": 11}  # of two months each
 _YEAR = (
     rf"(?P<year>(?:大前|(?<![之以目年])前|去|今|本|(?<!小)明|(?<![以之然])后)年(?![轻级龄])|"
-    rf"{_START}{_YEAR4}年|(?<![{NUMERALS}])[一二][零〇一二三四五六七八九]{{3}}年|"
-    rf"{_START}[0-9]{{2}}年(?=的?(?:{_MONTH}月|春|夏|秋|冬|上半|下半|年?[初中底末]|国庆|五一|元旦|端午)))"
+    rf"{_START}{_YEAR4}{_GAP}年|(?<![{NUMERALS}])[一二][零〇一二三四五六七八九]{{3}}年|"
+    rf"{_START}[0-9]{{2}}{_GAP}年(?=的?{_GAP}{_MONTH}{_BEHIND_FIGURE}月|"
+    r"的?(?:春|夏|秋|冬|上半|下半|年?[初中底末]|国庆|五一|元旦|端午)))"
 )
 _FIGURES = re.compile(
     rf"{_START}(?P<y>{_YEAR4})(?P<mark>[-/.])(?P<m>[0-9]{{1,2}})(?P=mark)(?P<d>[0-9]{{1,2}})"
@@ -53,8 +60,8 @@ _SLASHED = re.compile(
     rf"(?P<a>0?[1-9]|1[0-2])[-/](?P<b>1[0-2]|[1-9]){_AFTER_SLASH})"
 )
 _DATE = re.compile(
-    rf"(?:{_YEAR}的?)?{NOT_NUMERAL}(?P<m>{_MONTH})月(?:份?的?(?P<d>{_DAY})"
-    rf"(?:[日号](?![楼店线门])|(?={_TO}{_DAY}[日号]))(?:{_TO}(?P<to>{_DAY})[日号])?"
+    rf"(?:{_YEAR}的?{_GAP})?{NOT_NUMERAL}(?<!第{_BLANK})(?P<m>{_MONTH}){_BEHIND_FIGURE}月"
+    rf"(?:份?的?{_GAP}(?P<d>{_DAY}){_UNTIL}"
     r"|份?(?P<third>上旬|中旬|下旬|[底末]|初(?![一二三四五六七八九十]))"
     rf"|份?(?![{NUMERALS}0-9初]|流火|[天饼亮光球薪嫂飞]|不见))"
 )
@@ -78,7 +85,7 @@ _HALF = re.compile(r"(?P<half>上|下)半年")
 _QUARTER = re.compile(r"(?P<shift>上|这|本)个?季度")
 _MONTH_AWAY = re.compile(
     r"(?:(?<!上)(?P<up>上{1,9})一?个?|(?<!下)(?P<down>下{1,9})个?|(?P<this>这个|本))月(?![亮光饼台薪])(?:份?的?(?:"
-    rf"(?P<d>{_DAY})(?:[日号]|(?={_TO}{_DAY}[日号]))(?:{_TO}(?P<to>{_DAY})[日号])?"
+    rf"{_GAP}(?P<d>{_DAY}){_UNTIL}"
     r"|(?P<third>上旬|中旬|下旬|[初中底末])))?"
 )
 _BARE_THIRD = re.compile(
@@ -86,10 +93,10 @@ _BARE_THIRD = re.compile(
     r"|(?<![新大过每少成拜个几多0-9一二三四五六七八九十])年(?P<year_part>[初底末])(?![一二三四五六七八九十])"
 )
 _BARE_DAY = re.compile(
-    rf"{_START}{NOT_NUMERAL}(?<!月)(?P<d>{_DAY})(?:号|日(?=那天|晚上|上午|下午|{_TO}{_DAY}[日号]))"
-    rf"(?:{_TO}(?P<to>{_DAY})[日号])?{_THEN}"
+    rf"{_START}{NOT_NUMERAL}(?<!月)(?P<d>{_DAY}){_BEHIND_FIGURE}"
+    rf"(?:号|日(?=那天|晚上|上午|下午|{_TO}{_DAY}{_IS_DAY}))(?:{_TO}(?P<to>{_DAY}){_IS_DAY})?{_THEN}"
 )
-_END_DAY = re.compile(rf"{_START}{NOT_NUMERAL}(?P<d>{_DAY})(?P<to>)[日号]")
+_END_DAY = re.compile(rf"{_START}{NOT_NUMERAL}(?P<d>{_DAY})(?P<to>){_IS_DAY}")
 
 
 def _figures(match: re.Match[str], frame: Frame, after: Span | None) -> Span:
@@ -106,7 +113,7 @@ def _slashed(match: re.Match[str], frame: Frame, after: Span | None) -> Span:
 
 
 def _year(words: str, frame: Frame) -> int:
-    name = words.removesuffix("年")
+    name = words.removesuffix("年").rstrip()
     shift = _YEAR_SHIFTS.get(name)
     return year_number(name) if shift is None else frame.today.year + shift
 

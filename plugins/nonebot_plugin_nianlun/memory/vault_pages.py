@@ -16,6 +16,7 @@ day of a promise leaves its digest too: where that is another, the line is `reda
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 import json
@@ -34,7 +35,7 @@ MARK: Final = "nianlun.jsonl"
 END: Final = "end"
 """The type of an export's last line: where its header announces it and it is not there, the file
 was cut off. In a vault the mark's own last line; it tells also of how many lines each file of
-messages is."""
+messages is, and of how many texts each page."""
 HISTORY: Final = "history.jsonl"
 FOLDERS: Final = frozenset({"messages", "diary", "months", "years", "wiki"})
 OURS: Final = re.compile(
@@ -71,7 +72,8 @@ def files(rows: Sequence[Row]) -> dict[str, str]:
     """The files of a vault but those of messages, by path, from all other lines of an export."""
     texts = [row for row in rows if row["type"] in _PAGES]
     history = list(_history(texts))
-    found = {MARK: "".join(map(as_line, _mark(rows, len(history))))}
+    pages = Counter(map(_page, texts))
+    found = {MARK: "".join(map(as_line, _mark(rows, len(history), pages)))}
     found[HISTORY] = "".join(map(as_line, history))
     header = next(row for row in rows if row["type"] == "header")
     zone = ZoneInfo(header["timezone"])
@@ -79,22 +81,28 @@ def files(rows: Sequence[Row]) -> dict[str, str]:
     days: dict[str, list[Row]] = {}
     for row in texts:
         if row["type"] in ("month", "year"):
-            path = f"{_FOLDERS[row['type']]}/{row['date']}.md"
-            found[path] = _front(header["chat"], row, there) + _memory(row)
+            found[_page(row)] = _front(header["chat"], row, there) + _memory(row)
         elif row["type"] != "fact":
             days.setdefault(row["date"], []).append(row)
     for day, its in days.items():
-        found[f"diary/{day}.md"] = _day(header["chat"], day, its, there, zone)
+        found[_page(its[0])] = _day(header["chat"], day, its, there, zone)
     return found | _wiki(header["chat"], [row for row in texts if row["type"] == "fact"], rows)
 
 
-def _mark(rows: Iterable[Row], history: int) -> Iterator[Row]:
-    """`history`: how many earlier texts there are."""
+def _page(row: Mapping[str, Any]) -> str:
+    """The file of a text."""
+    if row["type"] == "fact":
+        return f"wiki/{file_name(row['category'])}.md"
+    return f"{_FOLDERS.get(row['type'], 'diary')}/{row['date']}.md"
+
+
+def _mark(rows: Iterable[Row], history: int, pages: Mapping[str, int]) -> Iterator[Row]:
+    """`history`: how many earlier texts there are; `pages`: how many texts each of them has."""
     count = 0
     for row in rows:
         if row["type"] not in _PAGES:
-            counts = {"records": count, "history": history} if row["type"] == END else {}
-            yield row | counts
+            counts = {"records": count, "history": history, "pages": pages}
+            yield row | (counts if row["type"] == END else {})
             count += 1
 
 
@@ -168,7 +176,7 @@ def _wiki(chat: str, facts: Sequence[Row], rows: Sequence[Row]) -> dict[str, str
     found: dict[str, str] = {}
     owner_of: dict[str, str | None] = {}
     for row in facts:
-        path = f"wiki/{file_name(row['category'])}.md"
+        path = _page(row)
         if path not in found:
             found[path] = front_matter({"chat": chat, "category": row["category"]})
         owner = row["owner"] or ""

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 import re
 from typing import NamedTuple
@@ -20,13 +19,14 @@ from typing import NamedTuple
 from ..types import ME, Incoming
 from . import sql
 from .keys import NAMELESS, short_id
-from .recording import dedup_key
 from .speakers import name_key
 
 _NEIGHBOURS = 60
 """Seconds; lines that are nearer than this to each other are looked up together."""
 _OWN_CLOCK = 120
 """How far our own line's time, which is our clock's, may lie from the platform's, in seconds."""
+_WHEN_SAID = frozenset({"sent", "echo"})
+"""How our own line came in that has the platform's id from then."""
 # The lines below a forward's mark are there only where somebody has opened it.
 _MARK_OR_BLANKS = re.compile(r"\[聊天记录\](?:\n  .*)+|\[[^\[\]]*\]|\s+")
 
@@ -60,6 +60,8 @@ class Near(NamedTuple):
     name: str
     text: str
     withdrawn: bool
+    source: str = ""
+    message_id: str | None = None
 
 
 def words(text: str) -> str:
@@ -106,9 +108,11 @@ class Matching:
                 said[row.second, words(row.text)].append(row)
         seconds = {second for second, _ in said}
 
-        def with_the_words(index: int) -> Sequence[Near]:
-            second = second_of(self._lines[index])
-            return said.get((second, self._words(index)), ()) if second in seconds else ()
+        def with_the_words(index: int) -> Iterable[Near]:
+            line = self._lines[index]
+            second = second_of(line)
+            rows = said.get((second, self._words(index)), ()) if second in seconds else ()
+            return (row for row in rows if not _is_of_another_id(line.message, row))
 
         self._pair(with_the_words, self._same_speaker)
         await self._own_lines()
@@ -229,19 +233,18 @@ class Matching:
         """Stored messages of these seconds and of the short times between them."""
         rows = await sql.messages_within(self._chat_id, _spans(seconds), sent=sent)
         return [
-            Near(seq, key, _second(time), user_id, name, text, withdrawn)
-            for seq, key, time, user_id, name, text, withdrawn in rows
+            Near(seq, key, _second(time), user_id, name, text, withdrawn, source, message_id)
+            for seq, key, time, user_id, name, text, source, message_id, withdrawn in rows
         ]
 
 
 def _is_of_another_id(message: Incoming, row: Near) -> bool:
     """Whether both are our own lines as the platform numbered them when they were said, and it
     gave them two ids. Numbers of exports, and of histories fetched later, tell nothing here."""
-    if message.message_id is None or message.source not in ("sent", "echo"):
+    if message.message_id is None or row.message_id is None:
         return False
-    numbered = not row.key.startswith(f"{row.second}||")
-    at = datetime.fromtimestamp(row.second, UTC)
-    return numbered and row.key != dedup_key(replace(message, time=at))
+    when_said = message.source in _WHEN_SAID and row.source in _WHEN_SAID
+    return when_said and row.message_id != short_id(message.message_id)
 
 
 def _spans(seconds: Iterable[int]) -> list[tuple[str, str]]:

@@ -65,7 +65,7 @@ WHERE e.chat_id = pair.chat_id AND e.message_id = pair.value AND +e.reason = 'wi
 """
 _WITHIN = """
 WITH span (first, after) AS (VALUES {pairs})
-SELECT m.seq, m.dedup_key, m.time, m.user_id, m.name, m.text,
+SELECT m.seq, m.dedup_key, m.time, m.user_id, m.name, m.text, m.source, m.message_id,
     m.withdrawn_at IS NOT NULL OR COALESCE(m.skipped, '') IN ('opted_out', 'paused')
 FROM span CROSS JOIN nianlun_message m
 WHERE m.chat_id = ? AND m.time >= span.first AND m.time < span.after
@@ -245,13 +245,14 @@ async def _of_pairs(query: str, pairs: Sequence[tuple[int, str]]) -> list[dict[s
 
 async def messages_within(
     chat_id: int, spans: Sequence[tuple[str, str]], *, sent: bool
-) -> list[tuple[int, str, str, str, str, str, bool]]:
-    """Messages of these spans of time: seq, key, time, user id, name, text, whether masked.
+) -> list[tuple[int, str, str, str, str, str, str, str | None, bool]]:
+    """Messages of these spans of time: seq, key, time, user id, name, text, source, the platform's
+    id, whether masked.
 
     A span is its first moment and the one after it, as the time column is written; with `sent`
     only what our own calls sent. In order of seq.
     """
-    found: list[tuple[int, str, str, str, str, str, bool]] = []
+    found: list[tuple[int, str, str, str, str, str, str, str | None, bool]] = []
     for start in range(0, len(spans), _PAIRS):
         part = spans[start : start + _PAIRS]
         query = _WITHIN.format(pairs=",".join(["(?,?)"] * len(part))) + (_SENT if sent else "")
