@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from . import owed_notes
 from .interface import diary
 from .llm import turn_writer
 from .outcomes import Outcome
@@ -51,6 +52,7 @@ async def chat_status(nianlun: Nianlun, chat: ChatKey, chat_id: int) -> ChatStat
         turns_failed=turns_failed,
         last_turn_at=turn.success_at,
         muted=counts.muted,
+        owed=await owed_notes.count(nianlun, chat_id),
     )
 
 

@@ -10,7 +10,7 @@ import json
 import sys
 from typing import Any
 
-from .commands.views import limit_line
+from .commands.views import limit_line, owed_words
 from .doctor import Check, examine, unopened, without_database
 from .lifecycle import Nianlun
 from .memory.render import one_line
@@ -112,7 +112,7 @@ def _chat(chat: dict[str, Any], local: Callable[[datetime | None], str]) -> Iter
         f"{chat['chat']}：{chat['messages']} 条消息，{chat['pending']} 条待记，"
         f"{chat['skipped']} 条跳过，"
         f"{chat['activities']} 条活动，{chat['days']} 天 {chat['months']} 月"
-        f" {chat['years']} 年；最近一次记 {local(chat['last_note_at'])}，"
+        f" {chat['years']} 年{owed_words(chat['owed'])}；最近一次记 {local(chat['last_note_at'])}，"
         f"整理 {local(chat['last_rollup_at'])}，缺口 {chat['gaps']}{gap}，"
         f"今天 {chat['tokens_today']} token"
     )

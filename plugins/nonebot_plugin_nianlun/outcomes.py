@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from .clock import Clock
+from .memory.units import shortened
 from .types import ChatKey
 
 _LONGEST_REASON = 200
@@ -34,5 +35,5 @@ class Outcomes:
         self._of[chat] = replace(self.of(chat), error=None, success_at=self._clock.now())
 
     def failed(self, chat: ChatKey, reason: str) -> None:
-        reason = " ".join(reason.split())[:_LONGEST_REASON]
+        reason = shortened(" ".join(reason.split()), _LONGEST_REASON)
         self._of[chat] = replace(self.of(chat), error=reason, error_at=self._clock.now())

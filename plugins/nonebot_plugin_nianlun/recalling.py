@@ -13,11 +13,12 @@ from .clock import Clock
 from .memory.calendar import Calendar
 from .memory.embedding import Near, Nearest
 from .memory.fusion import fuse
+from .memory.keymarks import strip_key_marks
 from .memory.query import Question, understand
 from .memory.ranking import rank
 from .memory.recalled import Look, address_of, choose, shown_names
 from .memory.search import Candidate, RecallResult, Search
-from .memory.terms import telling_terms
+from .memory.terms import index_terms, telling_terms
 from .store.keys import NAMELESS
 from .store.search import SearchReader, SearchView
 
@@ -48,6 +49,8 @@ class _Asked:
     """Nothing for its speaker or its time alone, unless the text asks for no more than that."""
     near: Mapping[int, Sequence[Near]]
     """What is near to the text by meaning, in the chats where that can be told."""
+    written: Mapping[int, Sequence[int]]
+    """Messages by seq in which the text stands as it was typed, by chat: they come first."""
     now: datetime
     shown: Collection[str]
     """Addresses of what of this chat stands in the prompt already."""
@@ -89,6 +92,7 @@ class Recalling:
         linked: bool = False,
         around: int = AROUND,
         words_only: bool = False,
+        written: Mapping[int, Sequence[int]] | None = None,
     ) -> RecallResult:
         """The best of what `text` brings up: at most `limit` hits of at most `budget_tokens` in
         all, facts that they link to included.
@@ -99,8 +103,10 @@ class Recalling:
         prompt already. `linked`: also in the chats that a superuser has linked to this one.
         `around`: so many lines before and after a message that matches come into question as
         well. `words_only`: what was typed is looked for (see `understand`), and where it brings
-        nothing up, not what else the speaker said or what else there is of the time. Raises
-        StoreError; no text makes it raise anything else.
+        nothing up, not what else the speaker said or what else there is of the time; the number
+        by which a note cites a message is no word of it. `written`: messages that come first, by
+        the seqs that they have in each chat. Raises StoreError; no text makes it raise anything
+        else.
         """
         if limit <= 0 or budget_tokens <= 0:
             return RecallResult()
@@ -116,6 +122,7 @@ class Recalling:
             around,
             words_only,
             await self._near(chat_id, text, linked=linked),
+            written or {},
             self._clock.now(),
             shown,
         )
@@ -187,6 +194,9 @@ class Recalling:
             meant = view.look_up(chat_id, reached, asked.near[chat_id], around=asked.around)
             widened = widened and (reached is not search or not _in_time(meant, asked.shown))
             ranked = fuse(ranked, rank(meant, question))
+        if lines := asked.written.get(chat_id):
+            exact = [Near("message", seq, 1) for seq in lines]
+            ranked = [*view.look_up(chat_id, Search((), per_kind=len(exact)), exact), *ranked]
         return ranked, widened
 
     def _choose(
@@ -263,7 +273,7 @@ def _found(
         anything = anything and bool(question.span or (question.people and not search.said_by))
         if not (anything or search.terms):
             return [], search, False
-    found = view.find(chat_id, search, around=asked.around)
+    found = _find(view, chat_id, search, asked)
     if wider is None:
         if whose and (anything or not (asked.words_only or any(one.score for one in found))):
             # 小鹿最近怎么样: what they said last.
@@ -278,10 +288,27 @@ def _found(
         return found + rest, search, False
     for span in (wider, None):
         beyond = replace(search, span=span)
-        found = view.find(chat_id, beyond, around=asked.around)
+        found = _find(view, chat_id, beyond, asked)
         if _in_time(found, asked.shown):
             return found + rest, beyond, True
     return found + rest, search, not rest
+
+
+def _find(view: SearchView, chat_id: int, search: Search, asked: _Asked) -> list[Candidate]:
+    found = view.find(chat_id, search, around=asked.around)
+    if not asked.words_only:
+        return found
+    terms = set(search.terms)
+    return [one for one in found if not (one.score and _is_note(one)) or terms & _words(one)]
+
+
+def _is_note(one: Candidate) -> bool:
+    return one.kind not in ("message", "fact")
+
+
+def _words(note: Candidate) -> set[str]:
+    """The terms of what it says, without the numbers of the messages that it cites."""
+    return set(index_terms(strip_key_marks(note.text)))
 
 
 def _is_within(one: Candidate, begin: datetime, end: datetime) -> bool:

@@ -295,6 +295,9 @@ class ChatStatus:
     """When this process last took in a turn without trouble."""
     muted: bool = False
     """Replying is switched off for this chat."""
+    owed: int = 0
+    """Activities, days, months and years to be written or written anew, beside the activities of
+    pending messages."""
 
 
 @dataclass(frozen=True, slots=True)

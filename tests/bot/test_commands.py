@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, time
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -26,6 +27,7 @@ from nonebot.adapters.onebot.v11 import (
 )
 from nonebot.adapters.onebot.v11.bot import _check_at_me, _check_nickname, _check_reply
 from nonebot.matcher import Matcher
+from nonebot_plugin_alconna import Args
 from nonebug import App
 import pytest
 
@@ -386,6 +388,10 @@ async def test_each_verb_for_each_rank(
     answer = ANSWERS[verb]
     if verb == "关机" and user_id != BOSS:
         answer = ONLY_SUPERUSERS
+    elif verb == "帮助" and rank == "member" and not members_read:
+        answer = f"年轮：我的记忆\n{UNREADABLE}\n{answering.tree.own_help()}"
+        assert "忘记我" in answer
+        assert "状态" not in answer
     elif rank == "member" and not (members_read and verb in READING):
         answer = UNREADABLE if verb in READING else REFUSED
     elif verb == "帮助":
@@ -432,6 +438,47 @@ async def test_a_command_may_be_addressed_to_the_bot(
         _check_nickname(bot, event)
         ctx.receive_event(bot, event)
         ctx.should_call_send(event, MessageSegment.text(TODAY), bot=bot)
+
+
+@pytest.mark.parametrize(
+    ("before", "behind", "whom"),
+    [
+        ("说过", "", "@10001"),
+        ("说过", " 2", "@10001"),
+        ("说过 小鹿", "", "小鹿"),
+        ("找 爬山", "", "@10001"),
+        ("找 爬山 昨天 小鹿", "", "小鹿"),
+        ("找 爬山 昨天", "", "@10001"),
+        ("忘 a:b", "", "a:b @10001"),
+        ("带 今天", "", "今天"),
+    ],
+)
+async def test_the_bot_may_be_whom_a_command_names(
+    desk: FakeProduct, before: str, behind: str, whom: str
+) -> None:
+    """Behind a command that names nobody it is an address."""
+    got: list[object] = []
+
+    async def take(asked: Asked) -> str:
+        got.extend(asked.arguments.values())
+        return "好"
+
+    naming = partial(Command, names_person=True)
+    commands = [
+        naming("说过", "read", "", take, (Args["名字", str]["页;?", int],)),
+        naming("找", "read", "", take, (Args["词", str]["谁;?", str]["时间;?", str],)),
+        naming("忘", "read", "", take, (rest_of_line("分类"),)),
+        Command("带", "read", "", take, (Args["日期;?", str]["版本;?", str],)),
+    ]
+    answering = Answering(FakeDesk(desk), commands, {"/"})
+    typed = [MessageSegment.text(f"/记忆 {before} "), MessageSegment.at(SELF)]
+    event = event_of(Message([*typed, *([MessageSegment.text(behind)] if behind else [])]))
+    bot = cast(Bot, SimpleNamespace(self_id=str(SELF)))
+    _check_at_me(bot, event)
+    answer = await answering.answer(bot, event)
+    assert answer is not None
+    assert answer.text == "好"
+    assert whom in [" ".join(str(one).split()) for one in got]
 
 
 @pytest.mark.parametrize("known", [True, False])

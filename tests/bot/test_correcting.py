@@ -25,7 +25,14 @@ from plugins.nonebot_plugin_nianlun.commands.tree import PERIOD
 from plugins.nonebot_plugin_nianlun.config import Config, Settings
 from plugins.nonebot_plugin_nianlun.lifecycle import Nianlun
 from plugins.nonebot_plugin_nianlun.memory.invariants import Inspection
-from plugins.nonebot_plugin_nianlun.store import chats, exclusions, facts, memories, recording
+from plugins.nonebot_plugin_nianlun.store import (
+    chats,
+    exclusions,
+    facts,
+    memories,
+    provenance,
+    recording,
+)
 from plugins.nonebot_plugin_nianlun.types import ChatKey, Fact, Incoming, Withdrawal
 from tests.bot.test_commands import event_of
 from tests.support.scripted_writer import ScriptedWriter, SetClock
@@ -156,8 +163,11 @@ IMPOSSIBLE = [
     ("改 &1 " + "字" * 101, "正文有 101 字，上限是 100 字"),
     ("改 2026-01-05 我改了。", "没有做成：2026-01-05 还没有写成记忆"),
     ("改 某天 我改了。", "没有 某天 这个日期或活动"),
+    (f"改 {'某' * 21} 我改了。", f"没有 {'某' * 19}… 这个日期或活动"),
+    ("改 the-pigeon-pictures-of-yesterday 好。", "没有 the-pigeon-pictures… 这个日期或活动"),
     (f"改 {DAY}", "没看懂这条指令，可以这样写"),
     (f"改 {DAY} 好。（#99）", "这里不能引用 #99"),
+    (f"改 {DAY} 好。（#91 #92 #93 #94 #95 #96）", "#91 #92 #93 #94 #95 等 6 条：只能"),
     (f"改 {DAY} # 标题", "Markdown 标题"),
     ("改 ＆９９ 我改了。", "没有活动 &99"),
     (f"还原 {DAY} 7", "没有第 7 版，现在是第 1 版"),
@@ -249,7 +259,49 @@ async def test_an_edited_text_stays_when_the_day_is_told_more(
     assert by == str(ADMIN)
     told = await group.says(f"为什么 {DAY}")
     assert "改写于 2026-11-30 01:30，后来又接着写了新的事" in told
+    assert "人写的一句" not in told  # what it cites came behind it
+    told = await group.says(f"还原 {DAY} 2")
+    assert told.splitlines()[1:] == [
+        "人写的一句。",
+        "那以后写进来的 1 条活动，会再接着写到后面。",
+    ]
+    await group.nianlun.tidy(GROUP)
+    assert await group.day() == (text, str(ADMIN), 5)
     await group.sound()
+
+
+async def test_what_somebody_typed_again_with_more_is_told_as_theirs(group: Group) -> None:
+    since = "后来又接着写了新的事"
+    await group.says(f"改 {DAY} 去爬山了。（#2）", BOSS)
+    await group.says(f"改 {DAY} 去爬山了。（#2）很开心。")
+    await group.says(f"改 {DAY} 去爬山了。（#2）很开心。还吃了面。")
+    assert since not in await group.says(f"为什么 {DAY}")
+    await group.says("改 &1 又约好了带伞。（#3）")
+    await group.nianlun.tidy(GROUP)
+    text, *_ = await group.day() or ("",)
+    assert text.startswith("去爬山了。（关键消息：[2]）很开心。还吃了面。")
+    assert "带伞" in text
+    assert since in await group.says(f"为什么 {DAY}")
+    await group.says(f"改 {DAY} {text}最后一句。")
+    assert since not in await group.says(f"为什么 {DAY}")
+    await group.sound()
+
+
+async def test_what_was_added_from_the_same_activity_does_not_come_back(
+    group: Group, writer: ScriptedWriter
+) -> None:
+    await group.says(f"改 {DAY} 人写的一句。")
+    await group.says("改 &1 又约好了带伞。")
+    await group.nianlun.tidy(GROUP)
+    text, *_ = await group.day() or ("",)
+    assert "又约好了带伞" in text
+    told = await group.says(f"还原 {DAY} 2")
+    assert told.splitlines()[1:] == [
+        "人写的一句。",
+        "后来接着写的不在这一版里，只留在第 3 版。",
+    ]
+    await group.nianlun.tidy(GROUP)
+    assert await group.day() == ("人写的一句。", str(ADMIN), 4)
 
 
 async def test_a_rewriting_answers_at_once_when_it_is_quick(group: Group) -> None:
@@ -320,6 +372,8 @@ async def test_what_is_deleted_is_gone_at_once(group: Group) -> None:
     assert SECRET not in text
     assert "去爬山吗" in text
     assert await group.says("核对") == "没有问题：8 条消息、1 条活动、1 篇记忆都对得上。"
+    told = await group.says("删 #1 #2 #4 #5")
+    assert told.splitlines()[1:] == [f"&1、{DAY} 也清空了，现在没有剩下可以写的。"]
 
 
 async def test_the_quoted_message_is_deleted(group: Group) -> None:
@@ -329,13 +383,61 @@ async def test_the_quoted_message_is_deleted(group: Group) -> None:
 
 
 async def test_a_deleted_activity_stays_away(group: Group, writer: ScriptedWriter) -> None:
-    assert "删掉了活动 &1：不会再从那些话写出来" in await group.says("删 &1")
+    await group.says(f"改 {DAY} 人写的一句。")
+    told = await group.says("删 &1")
+    assert "删掉了活动 &1：不会再从那些话写出来" in told
+    assert told.splitlines()[1:] == [
+        f"{DAY} 也清空了，现在没有剩下可以写的。",
+        f"其中 {DAY} 是人写过的，也一样。",
+    ]
     calls = writer.calls
+    nothing_left = f"没有做成：{DAY} 里记下的都删掉或清空了，没有剩下可以写的"
+    ways = (f"改 {DAY} 又来了。", f"还原 {DAY} 1", f"重写 {DAY}", f"为什么 {DAY}")
+    for way in ways:
+        assert await group.says(way) == nothing_left
     assert await group.says("整理") == "没有欠着的，都写好了。"
     assert writer.calls == calls
     assert await group.day() is None
-    assert "已经删掉了" in await group.says("为什么 &1")
-    assert "已经删掉了" in await group.says("改 &1 又来了。")
+    for way in ways:
+        assert await group.says(way) == nothing_left
+    for way in ("为什么 &1", "改 &1 又来了。", "还原 &1 1", "重写 &1"):
+        assert await group.says(way) == "没有做成：活动 &1 已经删掉了"
+    await group.sound()
+
+
+async def test_what_was_emptied_is_written_again_from_what_is_left(
+    group: Group, writer: ScriptedWriter
+) -> None:
+    writer.declines = lambda window: True
+    told = await group.says("重写 &1")
+    assert told == "活动 &1 没有重写：照剩下的话重新看过，没有值得记的，原来怎样还是怎样。"
+    assert "去爬山吗" in (await group.day() or ("",))[0]
+    await group.says("删 #3")
+    await group.nianlun.tidy(GROUP)
+    emptied = "活动 &1 已经清空：里面有话收回、删掉或忘记了，没有剩下值得记的"
+    for way in ("改 &1 又来了。", "还原 &1 1", "为什么 &1"):
+        assert await group.says(way) == f"没有做成：{emptied}", way
+    gone = f"没有做成：{DAY} 里记下的都删掉或清空了，没有剩下可以写的"
+    for way in (f"改 {DAY} 又来了。", f"还原 {DAY} 1", f"重写 {DAY}", f"为什么 {DAY}"):
+        assert await group.says(way) == gone, way
+    versions = await provenance.texts(
+        await group.row(), "activity", "1", await memories.activity(await group.row(), 1)
+    )
+    assert [(text.text, text.writer) for text, _ in versions] == [("", "model"), ("", "model")]
+    assert "没有值得记的" in await group.says("重写 &1")
+    writer.declines = lambda window: False
+    told = await group.says("重写 &1")
+    assert told.startswith("活动 &1 由模型照全部来源重写好了")
+    assert "去爬山吗" in told
+    assert SECRET not in told
+    await group.nianlun.tidy(GROUP)
+    text, _, version = await group.day() or ("", "", 0)
+    assert ("去爬山吗" in text, version) == (True, 2)
+    older = await memories.versions(await group.row(), "day", DAY)
+    assert [(old.version, old.text, old.blanked) for old in older] == [(1, "", True)]
+    await group.says("删 #1 #2 #4 #5")
+    await group.nianlun.tidy(GROUP)
+    assert await group.says("重写 &1") == f"没有做成：{emptied}"
     await group.sound()
 
 

@@ -17,6 +17,7 @@ from zoneinfo import ZoneInfo
 from nonebot import get_driver
 import pytest
 
+from plugins.nonebot_plugin_nianlun import doctor, doctor_report
 from plugins.nonebot_plugin_nianlun.capture.readable import readable
 from plugins.nonebot_plugin_nianlun.commands.command import Answer, Asked, NotUnderstood
 from plugins.nonebot_plugin_nianlun.commands.finding import Finding
@@ -37,9 +38,11 @@ from plugins.nonebot_plugin_nianlun.store import (
     exclusions,
     facts,
     forgetting,
+    links,
     provenance,
     recording,
     said,
+    search,
     usage,
     withdrawals,
 )
@@ -133,6 +136,11 @@ async def test_what_somebody_said_is_paged_latest_first(room: Room) -> None:
     assert "从 1 开始" in await room.refused("说过 小鹿 0")
 
 
+@transactional
+async def indexed_day(chat_id: int, row_id: int) -> None:
+    await search.add(chat_id, "day", [row_id])
+
+
 async def hide_everything(room: Room) -> None:
     """Lines that nobody may see: of another chat, skipped, taken back, forgotten."""
     await room.say("能看的话")  # #1
@@ -210,6 +218,9 @@ async def test_former_names_and_the_bots_own_do(room: Room) -> None:
     await room.say("我说的话", "me", "小忆", minutes=2)
     assert "现在的话" in await room.told("说过 鹿鹿")
     assert "我说的话" in await room.told(f"说过 {room.nianlun.character}")
+    assert "我说的话" in await room.told("说过 @10001")
+    assert await numbers(room, "搜索 的话 @10001") == ["#3"]
+    assert await numbers(room, "搜索 @10001") == ["#3"]
     await room.say("空格的名字", CHE, "阿 澈", minutes=3)
     assert "空格的名字" in await room.told('说过 "阿 澈"')
 
@@ -284,6 +295,71 @@ async def test_a_search_is_of_the_typed_words_whoever_they_mean(room: Room) -> N
     assert await numbers(room, "搜索 我们") == ["#5"]
     assert await numbers(room, "搜索 我") == ["#6"]
     assert await numbers(room, "搜索 昨天我说了什么") == ["#4"]
+
+
+async def test_a_search_finds_whom_a_line_was_sent_to(room: Room) -> None:
+    own = room.nianlun.character
+    await room.say("早上好呀@川子 起床了")
+    await room.say("起床了", "20005", "川子", minutes=1)
+    await room.say(f"你好呀@{own}", minutes=2)
+    await room.say(f"@{own} 手打的", minutes=3)
+    await room.say(f"{own}真厉害", minutes=4)
+    for typed in ("@川子", '"@川子"', "“呀@川子 起”", "川子", "@20005"):
+        assert (await numbers(room, f"搜索 {typed}"))[0] == "#1", typed
+    assert await numbers(room, "搜索 @川子 小鹿") == ["#1"]
+    assert await numbers(room, '搜索 "@川子 起床了"') == ["#1", "#2"]
+    assert set(await numbers(room, f"搜索 @{own}")) == {"#3", "#4"}
+    assert set(await numbers(room, f"搜索 {own}")) == {"#3", "#4", "#5"}
+    assert set(await numbers(room, f"搜索 {own} 小鹿 今天")) == {"#3", "#4", "#5"}
+    assert await room.told(f"搜索 @{own} 川子") == "没有找到。"
+    assert await room.told(f"搜索 @{own} 昨天") == "没有找到。"
+    near = "没有正好写到的，相近的有这些："
+    for typed in ('"@石榴 起床"', "@川子_"):
+        assert (await room.told(f"搜索 {typed}")).splitlines()[0] == near, typed
+
+
+async def test_what_is_written_in_a_linked_chat_is_found_there(room: Room) -> None:
+    await room.say("早")
+    await room.say("晚安@川子", minutes=1, chat=OTHER)
+    assert await room.told("搜索 @川子") == "没有找到。"
+    other = await chats.find(OTHER)
+    assert other is not None
+    await links.link(room.chat_id, other, "90001", NOON)
+    assert "那里的 #1" in await room.told("搜索 @川子")
+
+
+async def test_that_nothing_says_it_is_not_said_before_the_lines_were_read(room: Room) -> None:
+    await room.say("打开 xbox 100%")
+    await room.say("[表情:微笑]", minutes=1)
+    assert await numbers(room, "搜索 BOX") == ["#1"]
+    assert await numbers(room, "搜索 %") == ["#1"]
+    assert await numbers(room, "搜索 微笑") == ["#2"]
+    await room.say("昨天的石头", minutes=2)
+    assert await room.told("搜索 昨天") == "没有找到。"
+    assert await numbers(room, "搜索 的石") == ["#3"]
+    for beyond in ("1969年", "2000年前"):
+        assert await room.told(f"搜索 的石 {beyond}") == "没有找到。"
+
+
+async def test_no_line_that_may_not_be_seen_is_found_by_what_is_written_in_it(room: Room) -> None:
+    await hide_everything(room)
+    assert await room.told("搜索 的石") == "没有找到。"
+
+
+async def test_the_number_of_a_message_finds_it_and_nothing_that_cites_it(room: Room) -> None:
+    await room.say("下雨了")
+    await room.say("买 56 把伞", minutes=1)
+    await write_day(room, "下了雨。（关键消息：[1,57]）")
+    day = await Memory.get(chat_id=room.chat_id)
+    await indexed_day(room.chat_id, day.id)
+    assert len(await numbers(room, "搜索 雨")) == 2
+    for typed in ("57", "#57", "关键消息", "57 今天"):
+        assert await room.told(f"搜索 {typed}") == "没有找到。", typed
+    assert await numbers(room, "搜索 #1") == ["#1"]
+    assert await numbers(room, "搜索 #56") == ["#2"]
+    await room.say("第 1 次", minutes=2)
+    assert await numbers(room, "搜索 ＃1") == ["#1", "#3"]
+    assert await numbers(room, "搜索 56") == ["#2"]
 
 
 async def test_a_quoted_word_is_no_time(room: Room) -> None:
@@ -444,6 +520,9 @@ async def test_what_a_writer_added_is_not_told_as_the_persons_edit(room: Room) -
     await room.say("早")
     await write_day(room, "我去爬山。", "我去看海。", "我去看海。然后吃了面。")
     await NoteVersion.filter(chat_id=room.chat_id, version=2).update(writer=CHE)
+    typed = "第 3 版 · 20003 改写 · 2026-11-27 12:00"
+    assert await room.told("昨天") == f"我去看海。然后吃了面。\n{typed}"
+    await Memory.filter(chat_id=room.chat_id).update(usage="{}")
     by = "20003 改写，后来又接着写了新的事 · 2026-11-27 12:00"
     assert (await room.told("版本 昨天")).splitlines() == [
         f"第 3 版 · {by} · 9 字",
@@ -464,7 +543,7 @@ async def test_a_deleted_activity_has_its_versions_by_whom_they_are(room: Room) 
     await deleting.delete(room.chat_id, [], [3], NOON + timedelta(minutes=5))
     listed = [
         "第 3 版 · 2026-11-27 12:05 · 已删",
-        "第 2 版 · 20003 改写 · 2026-11-27 12:00 · 已清空",
+        "第 2 版 · 20003 改过的 · 2026-11-27 12:00 · 已清空",
         "第 1 版 · 模型 · 2026-11-27 12:00 · 已清空",
     ]
     assert (await room.told("版本 &3")).splitlines() == listed
@@ -472,12 +551,23 @@ async def test_a_deleted_activity_has_its_versions_by_whom_they_are(room: Room) 
     assert "这一版已经清空" in await room.told("版本 &3 2")
     assert "第 2 版已清空，没有文字可以比" in await room.told("对比 &3")
     assert "第 3 版已删，没有文字可以比" in await room.told("对比 &3 3 3")
+    assert await room.told("昨天") == "2026-11-26 里记下的都删掉或清空了，没有剩下可以写的。"
     await room.nianlun.tidy(GROUP)
     gone = "2026-11-26 里记下的都删掉或清空了，没有剩下可以写的"
     assert await room.refused("版本 昨天") == gone
     assert await room.told("昨天") == f"{gone}。"
     assert await room.told("日期 2026") == f"{gone.replace('-11-26', '')}。"
     assert "还没有写成记忆" in await room.refused("版本 前天")
+
+
+async def test_what_somebody_did_is_not_told_of_a_version_that_is_gone(room: Room) -> None:
+    await room.say("早")
+    await write_day(room, "我去爬山。", "", "", "我吃了面。")
+    await NoteVersion.filter(chat_id=room.chat_id, version__in=[2, 3]).update(writer=CHE)
+    listed = (await room.told("版本 昨天")).splitlines()
+    assert listed[1:3] == [
+        f"第 {number} 版 · 20003 改过的 · 2026-11-27 12:00 · 已清空" for number in (3, 2)
+    ]
 
 
 async def test_a_comparison_cuts_no_quote(room: Room) -> None:
@@ -513,6 +603,10 @@ async def test_activities_and_facts_have_versions_too(room: Room) -> None:
     told = await room.told('版本 "preferences：冰 咖啡"')
     assert "这个会话的 preferences:冰 咖啡：\n第 1 版 · 2026-11-27 12:00 · 2 字" in told
     assert "第 2 版 · 2026-11-27 12:01 · 2 字\n第 1 版" in told
+    for typed, title in (("版本", "的版本"), ("对比", "最近两版")):
+        answer = await room.ask(f'{typed} "喜好：冰 咖啡"')
+        assert answer.title == f"preferences:冰 咖啡 {title}"
+    assert (await room.ask("版本 &3")).title == "活动 &3 的版本"
     told = await room.told('对比 "preferences:冰 咖啡" 1 2')
     assert "－美式\n＋拿铁" in told
     assert "没有第 2 版" in told
@@ -537,6 +631,50 @@ async def test_this_day_of_earlier_years(room: Room) -> None:
         "2025-11-27（周四）\n去年放了晴。",
         "2024-11-27（周三）\n前年下了雪。",
     ]
+
+
+YEAR_AGO = -60.0 * 24 * 365
+
+
+async def test_what_waits_to_be_written_anew_is_not_denied(
+    room: Room, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number, text in enumerate(("周末去爬山吧", "我带上相机", "几点集合呢", "八点在车站")):
+        await room.say(text, minutes=number + YEAR_AGO)
+        await room.say(f"今天也{text}", minutes=number)
+        if number % 2:
+            await room.nianlun.tidy(GROUP)
+    before = await room.told("今天")
+    assert len(before.splitlines()) == 2
+    all_there = "活动 4 条，日 1 篇，月 1 篇，年 1 篇"
+    assert all_there in await room.told("状态")
+    await deleting.delete(room.chat_id, [1, 2], [], NOON)
+    for typed in ("2025-11-27", "2025-11", "2025"):
+        waits = f"{typed} 正等着重写，写好了再来。"
+        assert (await room.told(f"日期 {typed}")).splitlines()[-1] == waits
+    assert await room.told("去年今天") == (
+        "2025-11-27（周四）\n2025-11-27 正等着重写，写好了再来。"
+    )
+    assert (await room.told("今天")).splitlines() == [
+        before.splitlines()[1],
+        "",
+        "2026-11-27 正等着重写，写好了再来。",
+    ]
+    status = await room.told("状态")
+    assert "待写 0 条" in status
+    assert "活动 2 条，日 0 篇，月 0 篇，年 0 篇，待写 5 篇" in status
+    doctor_report.report(room.nianlun, [], await doctor._chats(room.nianlun), as_json=False)
+    assert "2 条活动，0 天 0 月 0 年，待写 5 篇；" in capsys.readouterr().out
+    inspected = await room.nianlun.inspect(GROUP)
+    assert (inspected.activities, inspected.memories, inspected.found) == (2, 0, 0)
+
+    await room.nianlun.tidy(GROUP)
+    for typed in ("日期 2025-11-27", "日期 2025-11", "日期 2025", "去年今天", "今天"):
+        assert "重写" not in await room.told(typed)
+    assert f"{all_there}\n" in await room.told("状态")
+    await deleting.delete(room.chat_id, [], [2], NOON)
+    assert "活动 3 条" in await room.told("状态")
+    assert (await room.nianlun.inspect(GROUP)).activities == 3
 
 
 async def test_the_preview_is_the_prompt_with_what_each_layer_costs(room: Room) -> None:
@@ -624,6 +762,23 @@ async def test_several_days_are_no_date(room: Room) -> None:
 async def test_a_date_may_be_typed_in_wide_digits(room: Room) -> None:
     await room.say("早")
     assert (await room.told("２０２６－１１－２７")).startswith("2026-11-27（周五）")
+
+
+@pytest.mark.parametrize(
+    ("typed", "day"),
+    [
+        ("昨天凌晨", "2026-11-25（周三）"),
+        ("今天凌晨", "2026-11-26（周四）"),
+        ("今天下午", "2026-11-27（周五）"),
+        ("昨天 晚上", "2026-11-26（周四）"),
+        ("上周三 下午", "2026-11-18（周三）"),
+    ],
+)
+async def test_a_part_of_a_day_shows_its_day(room: Room, typed: str, day: str) -> None:
+    await room.say("早")
+    await write_day(room, "我去爬山。", day=day[:10])
+    answer = await room.ask(typed)
+    assert (answer.title, answer.text.splitlines()[0]) == (day, "我去爬山。")
 
 
 @transactional

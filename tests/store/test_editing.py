@@ -21,12 +21,14 @@ from plugins.nonebot_plugin_nianlun.llm.offline_rollup import describe_task
 from plugins.nonebot_plugin_nianlun.llm.offline_writer import OfflineWriter
 from plugins.nonebot_plugin_nianlun.memory.edits import keeps_edit
 from plugins.nonebot_plugin_nianlun.memory.upkeep import Upkeep
+from plugins.nonebot_plugin_nianlun.memory.why import Edit, explain
 from plugins.nonebot_plugin_nianlun.store import (
     editing,
     forgetting,
     invariants,
     memories,
     notes,
+    provenance,
 )
 from plugins.nonebot_plugin_nianlun.store.models import Activity as ActivityRow
 from plugins.nonebot_plugin_nianlun.types import (
@@ -132,6 +134,58 @@ async def test_later_sources_are_added_and_never_replace_it(world: World, shorte
     assert "更晚到的话" in later
     assert writer == EDITOR
     await sound(world)
+
+
+async def edits_of(world: World, kind: MemoryKind, period: str) -> list[Edit | None]:
+    note = await memories.memory(1, kind, period)
+    return [edit for _, edit in await provenance.texts(1, kind, period, note)]
+
+
+@pytest.mark.parametrize("by_model", [True, False], ids=["model", "offline"])
+async def test_only_what_a_writer_added_is_told_as_added(world: World, by_model: bool) -> None:
+    upkeep = world.upkeep() if by_model else offline(world)
+    await close_days(world, 5, start=FIRST)
+    layers: tuple[tuple[MemoryKind, str], ...] = (
+        ("year", YEAR_KEY), ("month", MONTH_KEY), ("day", DAY_KEY)
+    )  # fmt: skip
+    for kind, period in layers:
+        before = len(await edits_of(world, kind, period))
+        for text in (WORDS, f"{WORDS}又写了一句。"):
+            await edit(world, kind, period, text)
+        told = [found and found.continued for found in await edits_of(world, kind, period)]
+        assert told == [None] * before + [False, False]
+    await edit(world, "activity", "1", "他们约好了带伞。（#2）")
+    await upkeep.run(1)
+    for kind, period in layers:
+        text, writer, _ = await stands(world, kind, period)
+        assert "带伞" in text
+        *_, theirs, added = await edits_of(world, kind, period)
+        assert theirs is not None
+        assert not theirs.continued
+        assert added == theirs._replace(continued=True)
+        await edit(world, kind, period, f"{text}再写一句。")
+        assert (await edits_of(world, kind, period))[-1] == Edit(
+            writer, world.clock.now(), continued=False
+        )
+
+
+async def test_what_leads_down_through_an_edited_month_is_not_what_cites_nothing(
+    world: World,
+) -> None:
+    upkeep = offline(world)
+    await close_days(world, 5, start=FIRST)
+    await edit(world, "month", MONTH_KEY, "草莓的事我们聊过，没有引用")
+    await edit(world, "day", DAY_KEY, "「草莓」的事（#2）")
+    await upkeep.run(1)
+    assert (await stands(world, "month", MONTH_KEY))[0] == (
+        "草莓的事我们聊过，没有引用。二十八日，「草莓」的事（关键消息：[2]）。"
+    )
+    await upkeep.rewrite(1, "year", YEAR_KEY)
+    year = await memories.memory(1, "year", YEAR_KEY)
+    assert year is not None
+    why = explain(await provenance.beneath(1, year), year)
+    [found] = [one for one in why.told if 2 in one.sentence.key_messages]
+    assert [below.sentence.text for below in found.below] == ["二十八日，「草莓」的事。"]
 
 
 async def test_a_model_that_gives_up_on_it_leaves_it_to_the_fallback(world: World) -> None:

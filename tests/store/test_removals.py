@@ -19,6 +19,8 @@ from plugins.nonebot_plugin_nianlun.store import (
     deleting,
     diary,
     facts,
+    memories,
+    provenance,
     recording,
 )
 from plugins.nonebot_plugin_nianlun.store.export import lines
@@ -82,6 +84,46 @@ async def test_activities_do_not_come_back_from_a_file(world: World, tmp_path: P
         await world.run(everything=True)
         assert await told() == before
         await sound(world)
+
+
+@pytest.mark.parametrize("tidied", [True, False])
+@pytest.mark.parametrize("stands_there", [True, False])
+async def test_elsewhere_it_is_known_as_well_what_became_of_them(
+    world: World, tmp_path: Path, stands_there: bool, tidied: bool
+) -> None:
+    old = await whispered(world, tmp_path)
+    if stands_there:
+        await bring(old, COPY)
+    second = await memories.activity(1, 2)
+    assert second is not None
+    [(first, last)] = second.ranges
+    gone = second.text
+    moment = next(row["id"] for row in await world.export() if row.get("text") == MOMENT)
+    await deleting.delete(1, list(range(first, last + 1)), [1, moment], world.clock.now())
+    if tidied:
+        await world.run(everything=True)
+    rows = await world.export()
+    notes = repr([row for row in rows if row["type"] not in ("message", "exclusion")])
+    assert SECRET not in notes
+    assert gone not in notes
+    file = write(tmp_path / "new.jsonl", rows)
+    for _ in range(2):
+        report = await bring(file, COPY)
+        assert report.unreadable == []
+        copy = await chats.find(COPY)
+        assert copy is not None
+        before = {row["id"] for row in rows if row["type"] == "activity"}
+        assert {one.number for one in await memories.all_activities(copy)} == before
+        assert await provenance.emptied(copy, 1) == ("deleted", world.clock.now())
+        emptied = await provenance.emptied(copy, 2)
+        assert emptied is not None
+        assert emptied.state == ("waiting" if stands_there else "left")
+        assert await provenance.nothing_left(copy, FIRST.isoformat())
+        assert await provenance.nothing_left(copy, second.date)
+        assert not await provenance.nothing_left(copy, FIRST.strftime("%Y-%m"))
+    if not stands_there:
+        assert await told(COPY) == await told()
+    await sound(world)
 
 
 async def test_nor_where_only_the_removal_is_on_record(world: World, tmp_path: Path) -> None:

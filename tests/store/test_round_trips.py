@@ -329,6 +329,7 @@ async def test_a_folder_that_lacks_something_is_refused(
         (name, whole[name][: -len(said[-1])], name),
         ("history.jsonl", None, "没有 history.jsonl"),
         ("history.jsonl", b"\n", "history.jsonl 应有 1 行，只有 0 行"),
+        ("nianlun.jsonl", None, "没有 nianlun.jsonl（年轮导出的文件夹有）"),
         ("nianlun.jsonl", b"".join(mark[:-1]), "nianlun.jsonl 缺了一部分"),
         ("nianlun.jsonl", whole["nianlun.jsonl"][:-9], "nianlun.jsonl 缺了一部分"),
         ("nianlun.jsonl", mark[0], "nianlun.jsonl 缺了一部分"),
@@ -345,7 +346,16 @@ async def test_a_folder_that_lacks_something_is_refused(
     assert pages
     put(**pages)
     report = await bring(vault, other)
-    assert (report.left_out, report.chats[0].notes, report.new) == (0, 0, len(said))
+    assert (report.left_out, report.chats[0].notes, report.new) == (len(pages), 0, len(said))
+    assert {one.reason.partition("：")[0] for one in report.unreadable} == pages.keys()
+    assert all("整页都没有了；记忆没有因此删掉" in one.reason for one in report.unreadable)
+    put()
+    (page,) = [page for page in pages if b"\n## " in whole[page]]
+    begins = whole[page].index(b"\n## ")
+    put(**{page: whole[page][:begins]})
+    told = [one.reason for one in (await bring(vault, chat)).unreadable]
+    assert told[0] == f"{page}：和导出时比，少了 1 段；记忆没有因此删掉，要删请用指令"
+    check_same(await exported(chat), rows)
     put()
     await check_moves(vault, ChatKey(ACCOUNT, "group", "10"), rows)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+import json
 from pathlib import Path
 import re
 from typing import Any
@@ -27,8 +28,10 @@ from plugins.nonebot_plugin_nianlun.store import (
     editing,
     exclusions,
     facts,
+    forgetting,
     invariants,
     notes,
+    provenance,
 )
 from plugins.nonebot_plugin_nianlun.store.export import lines
 from plugins.nonebot_plugin_nianlun.store.models import Activity, Chat, Fact, Memory, Message
@@ -126,7 +129,8 @@ async def test_edits_become_new_versions_of_whoever_imports(
     (found,) = [one for one in of(now, "fact") if one["name"] == "coffee"]
     assert found["text"] == "不喝咖啡了"
     assert [old["text"] for old in found["journal"]] == ["美式", "拿铁"]
-    assert found["source"] == coffee["source"]
+    assert (found["source"], found["writer"]) == (coffee["source"], EDITOR)
+    assert all("writer" not in old for old in found["journal"])
     (found,) = [one for one in of(now, "fact") if one["name"] is None]
     assert found["text"] == "有名字了\n## 小标题\n还有一行"
     changed = [row for row in now if row not in rows]
@@ -143,6 +147,34 @@ async def test_edits_become_new_versions_of_whoever_imports(
     (found,) = await Memory.filter(kind="month", period=month["date"])
     assert texts["month"] in found.text
     assert found.writer == EDITOR
+
+
+async def test_whose_edit_a_fact_is_stays_known_and_goes_with_them(tmp_path: Path) -> None:
+    vault, _ = await a_vault(tmp_path)
+    rewrite(vault, "拿铁", "不喝咖啡了")
+    for chat in (GROUP, OTHER):
+        await bring(vault, chat)
+        (told,) = await provenance.facts_why(await id_of(chat), "preferences", "coffee")
+        assert (told.text, told.writer) == ("不喝咖啡了", EDITOR)
+    await write_vault(tmp_path / "again", lines(GROUP, "Asia/Shanghai", NOW))
+    moved = ChatKey("10001", "group", "125")
+    await bring(tmp_path / "again", moved)
+    assert of(await exported(moved), "fact") == of(await exported(), "fact")
+    # Told anew, it is nobody's edit any more; and theirs goes when they are forgotten.
+    item = [FactItem("preferences", "coffee", "又喝了")]
+    (owner,) = {one["owner"] for one in of(await exported(), "fact") if one["name"] == "coffee"}
+    await facts.remember(await id_of(GROUP), owner, item, None, nianlun.clock.now())
+    for chat, text in ((GROUP, "又喝了"), (moved, "拿铁")):
+        await forgetting.forget(await id_of(chat), EDITOR, nianlun.clock.now())
+        (told,) = await provenance.facts_why(await id_of(chat), "preferences", "coffee")
+        assert (told.text, told.writer) == (text, None)
+        assert "不喝咖啡了" not in str(of(await exported(chat), "fact"))
+
+
+async def id_of(chat: ChatKey) -> int:
+    found = await chats.find(chat)
+    assert found is not None
+    return found
 
 
 async def test_what_is_owed_after_an_edit_is_told_and_estimated(
@@ -492,6 +524,43 @@ async def test_what_was_not_taken_can_be_put_right_before_and_after_it_is_writte
     await sound(database_file)
 
 
+async def test_a_year_put_right_after_more_was_rolled_up_than_was_exported_is_taken(
+    database_file: Path, tmp_path: Path
+) -> None:
+    """Of an export made while a month was owed: what is in the year since is added once more."""
+    await talk(days=62)
+    await nianlun.jobs.tidy([GROUP])
+    chat_id = (await Chat.get(peer_id=GROUP.peer_id)).id
+    year = newest(await exported(), "year")
+    *fewer, owed = year["sources"]
+    await Memory.filter(chat_id=chat_id, kind="year").update(sources=json.dumps(fewer))
+    await Memory.filter(chat_id=chat_id, period=owed).update(merged=False)
+    vault = tmp_path / "vault"
+    await write_vault(vault, lines(GROUP, "Asia/Shanghai", NOW))
+    bad = one_edit(vault, year["text"], "我写的一年（#999999）。")
+    for _ in range(2):
+        report = await bring(vault, OTHER)
+        assert (report.chats[0].edited, report.left_out) == (0, 1)
+        await nianlun.jobs.tidy([OTHER], offline=True)
+        assert newest(await exported(OTHER), "year")["sources"] == year["sources"]
+    for text in ("我写的一年。", "又改过的一年。"):
+        bad = one_edit(vault, bad, text)
+        report = await bring(vault, OTHER)
+        assert (report.chats[0].edited, report.unreadable) == (1, [])
+        there = newest(await exported(OTHER), "year")
+        assert (there["text"], there["sources"]) == (text, fewer)
+        assert (await bring(vault, OTHER)).chats[0].edited == 0
+        await sound(database_file)
+    await nianlun.jobs.tidy([OTHER], offline=True)
+    there = newest(await exported(OTHER), "year")
+    assert there["text"].startswith("又改过的一年。")
+    assert (there["sources"], there["writer"]) == (year["sources"], EDITOR)
+    assert (await bring(vault, OTHER)).left_out == 0
+    one_edit(vault, bad, "再改的一年。")
+    assert [MOVED_ON in one.reason for one in (await bring(vault, OTHER)).unreadable] == [True]
+    await sound(database_file)
+
+
 async def test_an_edit_that_was_taken_is_not_told_once_later_sources_were_added(
     database_file: Path, tmp_path: Path
 ) -> None:
@@ -665,6 +734,9 @@ def redate(vault: Path, old: str, new: str) -> None:
         ("12月4日前还书", None, "2024-12-04", None),
         ("12月3日以前还书", None, "2024-12-03", None),
         ("还书给他", None, "2024-12-03", None),
+        ("> ## 12月4日前还书", None, "2024-12-04", None),
+        ("~~12月3日~~ 12月**4**日前还书", None, "2024-12-04", None),
+        ("12/4 还书", None, "2024-12-03", "12/4 没有读成日子，到期日还是 2024-12-03"),
         ("已经把书还了", None, None, None),
         (None, '"2024-12-05"', "2024-12-05", None),
         (None, "null", None, None),

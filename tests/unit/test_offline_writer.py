@@ -324,6 +324,35 @@ async def test_a_year_is_a_time_line_of_its_months() -> None:
     assert note.text == "三月，小鹿说「考上了」（关键消息：[3]）。到了五月，大家都在准备搬家。"
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("十月我们聊了黄山", "十月，我们聊了黄山。"),
+        ("到了十月份，我们聊了黄山", "十月，我们聊了黄山。"),
+        ("10月里我们聊了黄山", "十月，我们聊了黄山。"),
+        ("十月十日去了黄山", "十月，十日去了黄山。"),
+        ("十月底我们聊了黄山", "十月，十月底我们聊了黄山。"),
+        ("十月的黄山很美", "十月，十月的黄山很美。"),
+        ("十月", "十月，十月。"),
+    ],
+)
+async def test_a_month_is_not_named_twice(text: str, told: str) -> None:
+    note = await written(task((memory("month", "2026-10", text, "20003"),), "year", "2026"))
+    assert note.text == told
+
+
+async def test_nor_is_a_day() -> None:
+    days = (
+        memory("day", "2026-11-02", f"十一月二日小鹿说「去西山」{key_mark([1])}。", "20003"),
+        memory("day", "2026-11-05", f"五日我们说「去东山」{key_mark([2])}。", "20003"),
+        memory("day", "2026-11-09", f"九日游很开心，我说「好」{key_mark([3])}。", "20003"),
+    )
+    note = await written(task(days, "month", "2026-11"))
+    assert note.text.startswith("二日，小鹿说「去西山」")
+    assert "到了五日，我们说「去东山」" in note.text
+    assert "九日那天，九日游很开心" in note.text
+
+
 async def test_a_year_keeps_what_matters_from_afar() -> None:
     months = tuple(
         memory("month", f"2026-{n:02d}", f"三日，小鹿说「明天下午三点开会」{key_mark([n])}。")

@@ -36,11 +36,13 @@ from plugins.nonebot_plugin_nianlun.types import (
     COMMAND_LINE,
     Activity,
     Memory,
+    MemoryKind,
     Message,
     NoteKind,
 )
 
 AT = datetime(2026, 11, 29, 4, 0, tzinfo=UTC)
+DAY: tuple[MemoryKind, str] = ("day", "2026-11-29")
 CALENDAR = Calendar(ZoneInfo("Asia/Shanghai"), time(4))
 SHOWING = Showing(CALENDAR, {"20001": "小鹿", "20002": "阿澈"}, {})
 SECRET = "芝麻开门"
@@ -188,6 +190,28 @@ def test_what_no_sentence_below_cites_is_reached_through_what_was_made_from_it()
     assert told(replace(note, sources=())) == [last[2:]]
 
 
+def test_what_leads_down_stands_in_the_order_of_time() -> None:
+    text = f"先爬山，后吃面。{key_mark([1, 3, 5])}"
+    later = replace(activity(2, 3, 4), ranges=((3, 4),), time=AT + timedelta(hours=1))
+    noted = {
+        1: replace(activity(1, 2), ranges=((1, 2),)),
+        2: later,
+        3: replace(activity(3, 5), time=AT + timedelta(minutes=30)),
+    }
+    said = {n: message(n) for n in range(1, 6)}
+    asked = day(text, 1, 3, 5, sources=("2", "1", "3"))
+    lines = memory_why(asked, explain(Held({DAY: asked}, noted, said), asked), SHOWING).splitlines()
+    heads = [line for line in lines if line.startswith("  &")]
+    assert heads == ["  &1（同一段里的其他话）", "  &3 第3段。", "  &2 第2段。"]
+    before = replace(day("先爬山。", sources=("1",)), period="2026-11-28")
+    after = day(f"后吃面。{key_mark([3])}", 3, sources=("2",))
+    month = Memory("month", "2026-11", text, (1, 3), ("2026-11-29", "2026-11-28"), 1, "model", AT)
+    held = Held({DAY: after, ("day", "2026-11-28"): before}, noted, said)
+    lines = memory_why(month, explain(held, month), SHOWING).splitlines()
+    heads = [line.split()[0] for line in lines if line.startswith("  2026")]
+    assert heads == ["2026-11-28", "2026-11-29"]
+
+
 def test_of_what_a_passage_cites_only_what_is_gone_is_said_to_be() -> None:
     note = day(f"小鹿说「去爬山吗」，又说了别的。{key_mark([1, 2, 3, 9])}", 1, 2, 3, 9)
     noted = replace(activity(1, 1, 2), ranges=((1, 3),))
@@ -209,17 +233,32 @@ def test_a_persons_words_do_not_take_the_mark_of_what_was_added_behind_them() ->
     ways = [("那天大家都很开心。", ""), ("那天大家都很开心", ""), ("那天大家都很开心", "。")]
     for theirs, end in ways:
         note = day(f"{theirs}{end}晚上小鹿说「去爬山吗」。{key_mark([1])}", 1)
-        held = Held({("day", "2026-11-29"): note}, {1: activity(1, 1)}, {1: message(1)})
-        why = explain(held, note, theirs)
+        held = Held({DAY: note}, {1: activity(1, 1)}, {1: message(1)}, {DAY: theirs})
+        why = explain(held, note)
         assert [found.sentence.text for found in why.told] == ["晚上小鹿说「去爬山吗」。"]
         assert (why.more, why.uncited) == (0, 1)
     note = day(f"早安。{key_mark([2])}很开心。{key_mark([1])}都散了。", 2, 1)
-    held = Held({("day", "2026-11-29"): note}, {1: activity(1, 1, 2)}, {1: message(1)})
-    why = explain(held, note, f"很开心。{key_mark([1])}")
+    held = Held({DAY: note}, {1: activity(1, 1, 2)}, {1: message(1)})
+    why = explain(replace(held, theirs={DAY: f"很开心。{key_mark([1])}"}), note)
     told = [(found.sentence.text, found.sentence.key_messages) for found in why.told]
     assert told == [("早安。", (2,)), ("很开心。", (1,))]
-    assert explain(held, note) == explain(held, note, "别的。") == why
+    assert explain(held, note) == explain(replace(held, theirs={DAY: "别的。"}), note) == why
     assert explain(held, replace(note, text="", key_messages=())).told == ()
+
+
+def test_nor_do_they_where_a_month_leads_into_their_day() -> None:
+    note = day(f"那天大家都很开心。晚上小鹿说「去爬山吗」。{key_mark([1])}", 1)
+    month = Memory(
+        "month", "2026-11", f"这月爬山。{key_mark([1])}", (1,), ("2026-11-29",), 1, "model", AT
+    )
+    held = Held(
+        {("month", "2026-11"): month, DAY: note},
+        {1: activity(1, 1)},
+        {1: message(1)},
+        {DAY: "那天大家都很开心。"},
+    )
+    lines = memory_why(month, explain(held, month), SHOWING).splitlines()
+    assert lines[4] == "  2026-11-29 晚上小鹿说「去爬山吗」。"
 
 
 def test_the_most_telling_are_shown_as_they_stand_and_the_rest_is_counted() -> None:
@@ -256,13 +295,24 @@ def test_who_edited_it_and_when() -> None:
         return AT + timedelta(hours=hours)
 
     model, theirs = Text("模型写的", "model", at(0), 1), Text("人写的。", "20002", at(1), 2)
-    more = Text("人写的。又添的", "20002", at(2), 3)
+    more = Text("人写的。又添的", "20002", at(2), 3, written=True)
     assert edit_of(model, []) is None
     assert edit_of(theirs, [model]) == Edit("20002", at(1), continued=False)
     assert edit_of(more, [model, theirs]) == Edit("20002", at(1), continued=True)
     again = Text("重新写的", "20002", at(3), 4)
     assert edit_of(again, [model, theirs, more]) == Edit("20002", at(3), continued=False)
     assert edit_of(more, [model, theirs], grows=False) == Edit("20002", at(2), continued=False)
+    typed = more._replace(written=False)
+    assert edit_of(typed, [model, theirs]) == Edit("20002", at(2), continued=False)
+    from_more = typed._replace(sources=frozenset("2"))
+    assert edit_of(from_more, [model, theirs]) == Edit("20002", at(1), continued=True)
+    longer = Text("人写的。又添的。再改的。", "20002", at(3), 4)
+    assert edit_of(longer, [model, theirs, more]) == Edit("20002", at(3), continued=False)
+    grown = Text("人写的。又添的。再改的。晚上", "20002", at(4), 5, written=True)
+    so_far = [model, theirs, more, longer]
+    assert edit_of(grown, so_far) == Edit("20002", at(3), continued=True)
+    others = typed._replace(writer="20003")
+    assert edit_of(others, [model, theirs]) == Edit("20003", at(2), continued=False)
     blank = Text("", "20002", at(1), 1)
     assert edit_of(theirs, [blank]) == Edit("20002", at(1), continued=False)
 
@@ -272,7 +322,7 @@ def test_who_brought_an_earlier_version_back() -> None:
     versions = [Text(text, by, AT, number) for number, (text, by) in enumerate(texts, 1)]
     back = Edit("20003", AT, continued=False, again=1)
     assert edit_of(versions[2], versions[:2]) == back
-    more = Text("模型写的又添的", "20003", AT, 4)
+    more = Text("模型写的又添的", "20003", AT, 4, written=True)
     assert edit_of(more, versions) == back._replace(continued=True)
     assert edit_of(versions[2]._replace(writer="model"), versions[:2]) is None
     note = replace(day(f"去爬山。{key_mark([1])}", 1), writer="20002")
@@ -306,7 +356,9 @@ def test_what_a_file_brought_over_the_command_line_names_nobody() -> None:
 
 def test_a_fact_with_its_line_and_its_journal() -> None:
     journal = tuple((f"第{n}种写法" if n else "", AT - timedelta(days=n)) for n in range(8))
-    fact = FactWhy("20001", "promise", "交稿", "周五前交", AT, "2026-12-04", message(1), journal)
+    fact = FactWhy(
+        "20001", "promise", "交稿", "周五前交", AT, "2026-12-04", message(1), None, journal
+    )
     lines = fact_why(fact, SHOWING).splitlines()
     assert lines[:3] == [
         "小鹿的 promise:交稿：周五前交",
@@ -315,6 +367,11 @@ def test_a_fact_with_its_line_and_its_journal() -> None:
     ]
     assert lines[4:6] == ["  2026-11-29 12:00 （拿掉了）", "  2026-11-28 12:00 第1种写法"]
     assert lines[-1] == "  ……还有更早的 3 版。"
+    by_hand = fact_why(replace(fact, writer="20001"), SHOWING).splitlines()
+    assert by_hand[1] == "由 小鹿（20001）改写于 2026-11-29 12:00 · 到期 2026-12-04"
+    assert by_hand[2] == "起初出自 #1 2026-11-29 12:01 小鹿：「去爬山吗」"
+    brought = fact_why(replace(fact, writer=COMMAND_LINE, source=None), SHOWING).splitlines()
+    assert brought[1:3] == ["命令行导入的改写，写于 2026-11-29 12:00 · 到期 2026-12-04", "以前："]
     bare = replace(fact, owner="", source=None, journal=(), due=None)
     assert fact_why(bare, SHOWING).splitlines() == [
         "这个会话的 promise:交稿：周五前交",

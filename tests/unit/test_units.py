@@ -14,6 +14,7 @@ from plugins.nonebot_plugin_nianlun.memory.units import (
     count_units,
     cut_before,
     cut_to_units,
+    shortened,
     whole_sentences,
 )
 
@@ -187,3 +188,11 @@ def test_cutting_at_an_index(text: str, end: int, cut: str) -> None:
 )
 def test_whole_sentences(text: str, end: int, cut: str) -> None:
     assert whole_sentences(text, end) == cut
+
+
+@given(st.text(max_size=80), st.integers(1, 30))
+def test_what_is_shortened_says_so(text: str, most: int) -> None:
+    short = shortened(text, most)
+    assert len(short) <= most
+    assert short == text or (short.endswith("…") and text.startswith(short[:-1]))
+    assert shortened("no such model: gpt", 12) == "no such…"

@@ -21,6 +21,7 @@ from plugins.nonebot_plugin_nianlun.commands.views import (
 from plugins.nonebot_plugin_nianlun.memory.calendar import Calendar, titled
 from plugins.nonebot_plugin_nianlun.memory.invariants import Inspection
 from plugins.nonebot_plugin_nianlun.memory.periods import read_period
+from plugins.nonebot_plugin_nianlun.memory.why import Edit
 from plugins.nonebot_plugin_nianlun.types import Activity, ChatStatus, Memory, TidyReport
 
 CALENDAR = Calendar(ZoneInfo("Asia/Shanghai"), time(4, 0))
@@ -89,7 +90,8 @@ def test_a_memory_shows_what_it_rests_on_and_who_wrote_it() -> None:
 
 
 def test_an_edited_memory_names_the_person() -> None:
-    lines = memory_view(replace(DAY, writer="20002", text="好。"), CALENDAR).splitlines()
+    edit = Edit("20002", NIGHT, continued=False)
+    lines = memory_view(replace(DAY, writer="20002", text="好。"), CALENDAR, edit).splitlines()
     assert lines == ["好。", "第 2 版 · 20002 改写 · 2026-11-30 01:30"]
 
 

@@ -56,6 +56,6 @@ def forgotten_all_view(done: Sequence[Forgotten], head: str) -> str:
     return (
         f"在 {len(done)} 个会话里忘记了你：{sum(one.messages for one in done)} 条消息，"
         f"{sum(one.names for one in done)} 个名字，{sum(one.facts for one in done)} 条关于你的事；"
-        f"{sum(one.notes for one in done)} 篇记忆清空了，会按剩下的重写。\n"
+        f"{sum(one.notes for one in done)} 篇记忆清空了，会按剩下的重写，没有剩下的就不再写。\n"
         f"以后你说的话还会记；哪里不想被记，在那里发送：{head} 别记我"
     )

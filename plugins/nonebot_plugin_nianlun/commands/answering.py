@@ -25,11 +25,12 @@ from .command import Answer, Asked, Command, NotUnderstood, WrongUsage
 from .desk import Desk
 from .permissions import Right, Role, may, refusal
 from .tree import HELP, Request, Tree
-from .typed import typed_text
+from .typed import mention_behind, typed_text
 
 _ONLY_SUPERUSERS = "-g 和 -u 只有机器人的主人可以用。"
 _ONE_CHAT = "一次只能说一个会话，请只写一个 -g 或 -u。"
 _NOBODY = "匿名的人共用一个号码，我分不清是谁，请用自己的身份来说。"
+_HELP_TITLE = "年轮：我的记忆"
 _UNFORESEEN = "没有做成：程序出了意外，详情在机器人的日志里。"
 
 
@@ -55,7 +56,13 @@ class Answering:
         here = chat_of(event, bot.self_id)
         if here is None or not self._desk.hears(here):
             return None
-        request = self.tree.read(typed_text(event.message, bot.self_id))
+        text = typed_text(event.message, bot.self_id)
+        request = self.tree.read(text)
+        if request.command.names_person:
+            # NoneBot takes the @ of the bot off the end.
+            mention = mention_behind(event.original_message, bot.self_id)
+            named = self.tree.read(text + mention)
+            request = request if named.arguments is None else named
         user_id = str(event.user_id)
         asked = Asked(
             chat=here,
@@ -93,7 +100,7 @@ class Answering:
             for kind, typed in request.about:
                 asked = replace(asked, chat=await self._desk.meant(kind, typed, asked.here))
         command = request.command
-        if not may(
+        if command.verb != HELP and not may(
             command.right,
             is_superuser=asked.is_superuser,
             role=asked.role,
@@ -130,4 +137,6 @@ class Answering:
             open_to |= {"read", "govern"}
         elif await self._members_read(asked.here):
             open_to.add("read")
-        return Answer(self.tree.help_text(open_to), title="年轮：我的记忆")
+        elif not asked.governs:
+            return Answer(f"{refusal('read')}\n{self.tree.own_help()}", title=_HELP_TITLE)
+        return Answer(self.tree.help_text(open_to), title=_HELP_TITLE)

@@ -303,7 +303,9 @@ def summary(report: ImportReport) -> str:
         if report.left_out > len(told):
             lines.append(f"……还有 {report.left_out - len(told)} 处")
     if waiting := what_waits(report):
-        lines.append(f"还有{waiting}，正在后台写。")
+        # What was said just now, the file itself among it, has not come to the end of its window.
+        later = "；刚说的话要攒够一段，或者过完这一天" if chat.pending else ""
+        lines.append(f"还有{waiting}，会在后台写{later}。")
     return "\n".join(lines)
 
 

@@ -98,6 +98,8 @@ class Command:
     """Arguments of a right usage: `爬山 小爱 上个月`."""
     usage: str = ""
     """The shape of the arguments: `词 [说话人] [时间]`."""
+    names_person: bool = field(default=False, kw_only=True)
+    """Its last word may be somebody: an @ of the bot there is no mere address."""
     group: str = field(default="", kw_only=True)
     """Heading of the help text under which it stands; that of the verb before, when empty."""
 

@@ -11,7 +11,7 @@ from nonebot_plugin_alconna import Args, MultiVar
 
 from ..errors import CorrectionError, NianlunError, Overtaken
 from ..memory.periods import PERIOD_HINT
-from ..store import deleting, editing, memories, messages
+from ..store import deleting, editing, memories, messages, provenance
 from ..types import Activity, MemoryKind, Note
 from .command import Answer, Asked, Command, WrongUsage, rest_of_line
 from .correcting_views import (
@@ -111,7 +111,7 @@ class Correcting:
             chat_id, subject.kind, subject.ref, old, asked.user_id, now
         )
         self._nianlun.jobs.soon()
-        return restored_view(subject, restored.version, old, restored.text)
+        return restored_view(subject, restored, old)
 
     async def _rewrite(self, asked: Asked) -> str:
         subject = self._subject(asked)
@@ -128,12 +128,18 @@ class Correcting:
 
     async def _standing(self, chat_id: int, subject: Subject) -> Activity | tuple[MemoryKind, str]:
         if subject.kind != "activity":
-            if await memories.target(chat_id, subject.kind, subject.ref) is None:
-                raise CorrectionError(f"{subject} 还没有写成记忆")
+            written = await memories.target(chat_id, subject.kind, subject.ref) is not None
+            if not written or await provenance.nothing_left(chat_id, subject.ref):
+                raise CorrectionError(await provenance.unwritten(chat_id, subject.ref))
             return subject.kind, subject.ref
         activity = await memories.activity(chat_id, int(subject.ref))
-        if activity is None or not activity.text:
-            raise CorrectionError(f"没有{subject}，或者它已经删掉了")
+        if activity is None:
+            raise CorrectionError(f"没有{subject}")
+        emptied = await provenance.emptied(chat_id, activity.number)
+        if emptied is not None and not (
+            emptied.state == "left" and await messages.of_activity(chat_id, activity.number)
+        ):
+            raise CorrectionError(f"{subject} {provenance.WHY_EMPTY[emptied.state]}")
         if not activity.ranges:
             raise CorrectionError(f"{subject} 是随手写的日记，没有可以照着重写的消息")
         return activity

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from ..memory.fact_items import FactItem
 from ..memory.keymarks import show_key_marks
 from ..memory.render import one_line
 from ..types import ME, Note
 from .subjects import CATEGORY_WORDS, Subject
-from .views import WRITERS
+from .views import SOURCES, WRITERS
+
+if TYPE_CHECKING:
+    from ..store.editing import Edited
 
 _LONGEST = 300
 
@@ -25,17 +29,27 @@ def edited_view(subject: Subject, version: int, before: str, text: str, head: st
     return "\n".join(lines)
 
 
-def restored_view(subject: Subject, version: int, old: int, text: str) -> str:
-    return (
-        f"{subject} 的第 {old} 版还原成了第 {version} 版，第 {version - 1} 版留着。\n"
-        f"{_cut(show_key_marks(text))}"
-    )
+def restored_view(subject: Subject, restored: Edited, old: int) -> str:
+    """`old`: the version that came back."""
+    before = restored.version - 1
+    lines = [
+        f"{subject} 的第 {old} 版还原成了第 {restored.version} 版，第 {before} 版留着。",
+        _cut(show_key_marks(restored.text)),
+    ]
+    if restored.owed and subject.kind != "activity":
+        what = SOURCES[subject.kind]
+        lines.append(f"那以后写进来的 {restored.owed} {what}，会再接着写到后面。")
+    elif restored.left_behind:
+        lines.append(f"后来接着写的不在这一版里，只留在第 {before} 版。")
+    return "\n".join(lines)
 
 
 def rewritten_view(subject: Subject, note: Note | None) -> str:
+    if note is None and subject.kind == "activity":
+        return f"{subject} 没有重写：照剩下的话重新看过，没有值得记的，原来怎样还是怎样。"
     if note is None:
         return (
-            f"{subject} 现在没有能重写的：还没有写过、没有剩下什么可写，"
+            f"{subject} 现在没有能重写的：没有剩下什么可写，"
             "或者里面还有没写完的活动，先整理一下再来。"
         )
     return (
@@ -53,6 +67,7 @@ def deleted_view(
     activities: Sequence[int],
     missing: Sequence[str],
     rewritten: int,
+    gone: Sequence[str],
     edited: Sequence[str],
 ) -> str:
     lines: list[str] = []
@@ -66,8 +81,10 @@ def deleted_view(
         )
     if rewritten:
         lines.append(f"用到它们的 {rewritten} 篇记忆清空了，会按剩下的重写。")
+    if gone:
+        lines.append(f"{'、'.join(gone)} 也清空了，现在没有剩下可以写的。")
     if edited:
-        lines.append(f"其中 {'、'.join(edited)} 是人写过的，也会重写。")
+        lines.append(f"其中 {'、'.join(edited)} 是人写过的，也一样。")
     if missing:
         lines.append(f"没有 {' '.join(missing)}，或者早就删掉了。")
     return "\n".join(lines)

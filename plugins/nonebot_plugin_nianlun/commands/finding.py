@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 import re
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,8 @@ from ..errors import ChatError
 from ..memory.periods import read_time
 from ..memory.query import wording
 from ..memory.render import display_names, one_line
+from ..memory.search import RecallResult
+from ..memory.terms import fold
 from ..store import facts, said, speakers
 from ..store.people import person
 from ..types import ME
@@ -24,11 +27,12 @@ from .finding_views import (
     fact_view,
     facts_view,
     found_view,
+    is_written,
     originals_view,
     people_view,
     said_view,
 )
-from .subjects import read_category, read_person
+from .subjects import read_category, read_message, read_person
 from .typed import says_something
 from .views import echo
 
@@ -39,14 +43,15 @@ if TYPE_CHECKING:
 _MOST_PEOPLE = 30
 _MOST_ORIGINALS = 20
 _SEARCH_LINES, _SEARCH_TOKENS = 15, 3000
+_WRITTEN_LINES = 8
+_MARK = r"""["'“”‘’「」『』]"""
 _NUMBER = re.compile(r"[#＃]?([0-9]{1,18})")
 
 
-def _as_typed(asked: Asked) -> str:
-    """What is searched for, with its quotation marks: a quoted 今天 is the word, not the day."""
-    word = asked.arguments["词"]
-    typed = asked.event.get_plaintext()
-    return next((one for one in (f'"{word}"', f"'{word}'") if one in typed), word)
+def _as_typed(asked: Asked, word: str) -> str:
+    """A word with its quotation marks: a quoted 今天 is the word, not the day."""
+    quoted = re.search(f"{_MARK}{re.escape(word)}{_MARK}", asked.event.get_plaintext())
+    return f'"{word}"' if quoted else word
 
 
 class Finding:
@@ -66,6 +71,7 @@ class Finding:
                 (Args["名字", str]["页;?", int],),
                 example="小鹿 2",
                 usage="名字 [页]",
+                names_person=True,
             ),
             Command(
                 "搜索",
@@ -75,6 +81,7 @@ class Finding:
                 (Args["词", str]["说话人;?", str]["时间;?", str],),
                 example="爬山 小鹿 上个月",
                 usage="词 [说话人] [时间]",
+                names_person=True,
             ),
             Command(
                 "原文",
@@ -117,8 +124,9 @@ class Finding:
         page = asked.arguments.get("页", 1)
         if not 1 <= page <= 100_000:
             raise WrongUsage("页数从 1 开始。")
-        named = read_person(asked.arguments["名字"])
-        user_id = await person(chat_id, named, self._nianlun.character)
+        character = self._nianlun.character
+        named = read_person(asked.arguments["名字"], asked.here.self_id, character)
+        user_id = await person(chat_id, named, character)
         skip = (page - 1) * PAGE_LINES
         lines = await said.lines_of(self._nianlun.path, chat_id, user_id, skip, PAGE_LINES + 1)
         if not lines:
@@ -134,10 +142,13 @@ class Finding:
     async def _search(self, asked: Asked) -> Answer:
         chat_id = await self._nianlun.settled(asked.chat)
         speaker, within = await self._narrowed(asked, chat_id)
-        word = _as_typed(asked)
-        found = await self._nianlun.recalling.recall(
+        word = await self._word(asked, chat_id)
+        typed = _as_typed(asked, word)
+        wanted = wording(typed, self._nianlun.clock.now(), self._nianlun.calendar)
+        recall = partial(
+            self._nianlun.recalling.recall,
             chat_id,
-            word,
+            typed,
             limit=_SEARCH_LINES,
             budget_tokens=_SEARCH_TOKENS,
             speaker=speaker,
@@ -147,8 +158,43 @@ class Finding:
             around=0,
             words_only=True,
         )
-        wanted = wording(word, self._nianlun.clock.now(), self._nianlun.calendar)
+        # The index has no @ in it, nor parts of words: that something is written nowhere is not
+        # said before the lines themselves were looked through.
+        named = word == self._nianlun.character or await speakers.bearers(chat_id, [word])
+        unindexed = wanted and (named or re.search("[@#]", fold(word)))
+        found = RecallResult() if unindexed else await recall()
+        if wanted and not is_written(found, wanted):
+            written = await self._written(chat_id, word, speaker, within)
+            found = await recall(written=written)
         return Answer(found_view(found, wanted), "找到这些" if found.items else "")
+
+    async def _word(self, asked: Asked, chat_id: int) -> str:
+        """What is searched for; of an @ the name, as it stands in messages."""
+        word = asked.arguments["词"]
+        number = word.removeprefix("@")
+        if number == word or not number.isdecimal():
+            return word
+        user_id = ME if number == asked.here.self_id else number
+        return (await self._names(chat_id, {user_id})).get(user_id, word)
+
+    async def _written(
+        self,
+        chat_id: int,
+        word: str,
+        speaker: str | None,
+        within: tuple[datetime, datetime] | None,
+    ) -> dict[int, list[int]]:
+        """The messages in which a word stands as it was typed, by chat; first, the one whose
+        number it is."""
+        linked = await self._nianlun.recalling.reader.linked(chat_id)
+        found = {
+            one: await said.written(self._nianlun.path, one, word, _WRITTEN_LINES, speaker, within)
+            for one in (chat_id, *(other.chat_id for other in linked))
+        }
+        number = read_message(word)
+        if number is not None and speaker is None and within is None:
+            found[chat_id].insert(0, number)
+        return found
 
     async def _narrowed(
         self, asked: Asked, chat_id: int
@@ -162,7 +208,8 @@ class Finding:
             if within is None and (time := read_time(word, calendar, now)) is not None:
                 within = (time.earliest, time.end)
             elif speaker is None:
-                speaker = await person(chat_id, read_person(word), self._nianlun.character)
+                named = read_person(word, asked.here.self_id, self._nianlun.character)
+                speaker = await person(chat_id, named, self._nianlun.character)
             else:
                 raise WrongUsage("没看懂要找哪段时间。")
         return speaker, within

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+import re
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..memory.calendar import Calendar
-from ..memory.keymarks import show_key_marks
+from ..memory.keymarks import show_key_marks, strip_key_marks
 from ..memory.links import parse_links
 from ..memory.render import one_line
-from ..memory.search import RecallResult
+from ..memory.search import Recalled, RecallResult
 from ..memory.terms import fold, index_terms, telling_parts, telling_terms
 from ..types import Message
 from .views import moment
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from ..store.said import Heard, Original
 
 PAGE_LINES = 15
+_MENTION = re.compile(r"@\S+")
 _LINE = 120
 """Characters of a message where it is one of many."""
 
@@ -52,19 +54,28 @@ def found_view(found: RecallResult, wording: str) -> str:
         item.text if item.kind == "message" else show_key_marks(item.text) for item in found.items
     ]
     lines = [line.removeprefix("- ") for line in lines]
-    if not any(_says(f"{item.text} {item.content}", wording) for item in found.items):
+    if not is_written(found, wording):
         lines.insert(0, "没有正好写到的，相近的有这些：")
     if found.widened:
         lines.insert(0, "那段时间里没有，别的时候有这些：")
     return "\n".join(lines)
 
 
-def _says(text: str, wording: str) -> bool:
-    """Whether each telling part of what was typed stands in the text, itself or by all of its
-    terms of two or more characters; where no part tells anything, whether all typed words do."""
-    text = fold(text)
+def is_written(found: RecallResult, wording: str) -> bool:
+    """Whether anything of what was found says `wording` (see `query.wording`)."""
+    return any(_says(item, wording) for item in found.items)
+
+
+def _says(item: Recalled, wording: str) -> bool:
+    """Whether each telling part of what was typed, and each @, stands in the text, itself or by
+    all of its terms of two or more characters; where no part tells anything, whether all typed
+    words do."""
+    text = fold(f"{item.text} {item.content}")
+    if item.kind != "message":
+        text = strip_key_marks(text)
     held = set(index_terms(text))
-    parts = telling_parts(wording) or fold(wording).split()
+    typed = fold(wording)
+    parts = [*telling_parts(typed), *_MENTION.findall(typed)] or typed.split()
     return all(part in text or _has_all(held, part) for part in parts)
 
 

@@ -13,8 +13,10 @@ from nonebot_plugin_alconna import Args, MultiVar
 from ..errors import ChatError
 from ..memory.anniversaries import same_dates
 from ..memory.calendar import titled
+from ..memory.keymarks import show_key_marks
 from ..memory.periods import PERIOD_HINT, PERIOD_SHAPE, read_date, read_time
 from ..memory.render import display_names, one_line
+from ..memory.units import shortened
 from ..store import chats, facts, memories, provenance, usage
 from ..store.database import trouble_of
 from ..store.speakers import current_names
@@ -37,7 +39,6 @@ from .views import (
     activities_view,
     echo,
     memory_view,
-    nothing_left_view,
     status_view,
     troubles_view,
 )
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
     from ..lifecycle import Nianlun
 
 _MONTH = timedelta(days=29)
+_LONGEST_NUMBER = 12
+"""Digits of a number that is told back."""
 _PATIENCE = 3.0
 """Seconds: whoever asks for the status may do so because the database is stuck."""
 
@@ -134,14 +137,15 @@ class Looking:
         key = day.isoformat()
         memory = await self._nianlun.memory(asked.chat, "day", key)
         parts = [await self._memory_view(asked, memory)] if memory else []
+        missing = None
         if memory is None or day == self._today():
             activities = await self._nianlun.activities(asked.chat, key)
             if activities:
                 parts.append(activities_view(activities, self._calendar))
+            missing = await self._missing(asked, "day", key)
         if not parts:
-            told = await self._nothing_left(asked, key) or f"{titled(key)}我还没有记下什么"
-            return Answer(f"{told}。")
-        return Answer("\n\n".join(parts), titled(key))
+            return Answer(missing or f"{titled(key)}我还没有记下什么。")
+        return Answer("\n\n".join([*parts, *([missing] if missing else [])]), titled(key))
 
     async def _period(self, asked: Asked) -> Answer:
         typed = " ".join(asked.arguments["日期"])
@@ -154,8 +158,8 @@ class Looking:
             return await self._day(asked, date.fromisoformat(key))
         memory = await self._nianlun.memory(asked.chat, kind, key)
         if memory is None:
-            told = await self._nothing_left(asked, key)
-            return Answer(f"{told or f'{key} 还没有写成记忆。可以先看其中的某一天'}。")
+            missing = await self._missing(asked, kind, key)
+            return Answer(missing or f"{key} 还没有写成记忆。可以先看其中的某一天。")
         return Answer(await self._memory_view(asked, memory), key)
 
     async def _memory_view(self, asked: Asked, memory: Memory) -> str:
@@ -164,11 +168,15 @@ class Looking:
             _, edit = (await provenance.texts(chat_id, memory.kind, memory.period, memory))[-1]
         return memory_view(memory, self._calendar, edit)
 
-    async def _nothing_left(self, asked: Asked, period: str) -> str | None:
-        """That all that was noted of a period is gone; None where it is not so."""
+    async def _missing(self, asked: Asked, kind: MemoryKind, period: str) -> str | None:
+        """Why what was noted of a period cannot be shown; None where nothing is missing."""
         chat_id = await chats.find(asked.chat)
-        gone = chat_id is not None and await provenance.nothing_left(chat_id, period)
-        return nothing_left_view(period) if gone else None
+        if chat_id is None:
+            return None
+        if await provenance.nothing_left(chat_id, period):
+            return f"{period} {provenance.NOTHING_LEFT}。"
+        waits = await memories.rewriting(chat_id, kind, [period])
+        return f"{period} 正等着重写，写好了再来。" if waits else None
 
     def _date(self, typed: str) -> tuple[MemoryKind, str] | None:
         return read_date(typed, self._calendar, self._nianlun.clock.now())
@@ -182,11 +190,15 @@ class Looking:
     async def _earlier_years(self, asked: Asked) -> Answer:
         chat_id = await self._nianlun.settled(asked.chat)
         dates = same_dates(self._today())
-        found = {day.period: day for day in await memories.memories(chat_id, "day", dates)}
-        days = [found[day] for day in dates if day in found]
-        if not days:
+        days = await memories.memories(chat_id, "day", dates)
+        texts = {day.period: show_key_marks(day.text) for day in days}
+        for day in await memories.rewriting(chat_id, "day", set(dates) - texts.keys()):
+            if (missing := await self._missing(asked, "day", day)) is not None:
+                texts[day] = missing
+        if not texts:
             return Answer("往年的今天我还没有记下什么。")
-        return Answer(earlier_years_view(days), "往年的今天")
+        shown = [(day, texts[day]) for day in dates if day in texts]
+        return Answer(earlier_years_view(shown), "往年的今天")
 
     async def _preview(self, asked: Asked) -> Answer:
         await self._nianlun.settled(asked.chat)
@@ -204,38 +216,45 @@ class Looking:
         return Answer(usage_view(counts, today), "近 30 天的用量", picture=picture)
 
     async def _versions(self, asked: Asked) -> Answer:
-        found = await self._all_versions(asked)
+        called, found = await self._all_versions(asked)
         number = asked.arguments.get("版本")
         if number is None:
-            return _in_one(found, lambda all_: versions_view(all_, self._calendar), "的版本")
+            return _in_one(
+                found, lambda all_: versions_view(all_, self._calendar), f"{called} 的版本"
+            )
         return _in_one(
-            found, lambda all_: version_view(_of(all_, number), self._calendar), f"第 {number} 版"
+            found,
+            lambda all_: version_view(_of(all_, number), self._calendar),
+            f"{called} 第 {number} 版",
         )
 
     async def _compare(self, asked: Asked) -> Answer:
-        found = await self._all_versions(asked)
+        called, found = await self._all_versions(asked)
         old, new = (asked.arguments.get(name) for name in ("旧版", "新版"))
         if old is None:
-            return _in_one(found, last_change, "最近两版")
+            return _in_one(found, last_change, f"{called} 最近两版")
         if new is None:
             raise WrongUsage("要比哪两版？")
         return _in_one(
             found,
             lambda all_: comparison(_of(all_, old), _of(all_, new)),
-            f"第 {old} 版 → 第 {new} 版",
+            f"{called} 第 {old} 版 → 第 {new} 版",
         )
 
-    async def _all_versions(self, asked: Asked) -> dict[str, list[Version]]:
-        """Every version of a note, oldest first, by what it is called; of a fact that several
-        have, those of each."""
+    async def _all_versions(self, asked: Asked) -> tuple[str, dict[str, list[Version]]]:
+        """What was asked for, and every version of it, oldest first; of a fact that several
+        have, those of each, by whose it is."""
         typed: str = asked.arguments["日期"]
         subject = read_subject(typed, self._calendar, self._nianlun.clock.now())
         chat_id = await self._nianlun.settled(asked.chat)
         if subject is not None:
-            return {str(subject): await self._note_versions(chat_id, subject)}
+            called = str(subject)
+            return called, {called: await self._note_versions(chat_id, subject)}
         if (named := read_fact(typed)) is None:
             raise WrongUsage(f"没有 {echo(typed)} 这个日期、活动或词条。{PERIOD_HINT}")
-        return await self._fact_versions(chat_id, *named)
+        found = await self._fact_versions(chat_id, *named)
+        called = one_line(":".join(named))
+        return (called if len(found) > 1 else next(iter(found))), found
 
     async def _note_versions(self, chat_id: int, subject: Subject) -> list[Version]:
         now: Memory | Activity | None
@@ -247,21 +266,15 @@ class Looking:
             Version(one.version, one.text, one.writer, one.written_at, edit)
             for one, edit in await provenance.texts(chat_id, subject.kind, subject.ref, now)
         ]
-        if not versions:
-            raise ChatError(await self._never_written(chat_id, subject))
+        if now is None:
+            never = subject.kind != "activity" and await provenance.unwritten(chat_id, subject.ref)
+            raise ChatError(never or f"没有{subject}")
         if subject.kind == "activity":
             emptied = await provenance.emptied(chat_id, int(subject.ref))
             if emptied is not None and emptied.state == "deleted":
                 number = versions.pop().number
                 versions.append(Version(number, "", None, emptied.at, gone="已删"))
         return versions
-
-    async def _never_written(self, chat_id: int, subject: Subject) -> str:
-        if subject.kind == "activity":
-            return f"没有{subject}"
-        if await provenance.nothing_left(chat_id, subject.ref):
-            return nothing_left_view(subject.ref)
-        return f"{subject} 还没有写成记忆"
 
     async def _fact_versions(
         self, chat_id: int, category: str, name: str
@@ -282,14 +295,14 @@ class Looking:
 
 
 def _in_one(
-    found: Mapping[str, list[Version]], view: Callable[[list[Version]], str], what: str
+    found: Mapping[str, list[Version]], view: Callable[[list[Version]], str], title: str
 ) -> Answer:
     """One answer about all that bear the name."""
     if len(found) == 1:
-        [(called, versions)] = found.items()
-        return Answer(view(versions), f"{called} {what}")
+        [versions] = found.values()
+        return Answer(view(versions), title)
     parts = [f"{called}：\n{_view_of(versions, view)}" for called, versions in found.items()]
-    return Answer("\n\n".join(parts), what)
+    return Answer("\n\n".join(parts), title)
 
 
 def _view_of(versions: list[Version], view: Callable[[list[Version]], str]) -> str:
@@ -306,4 +319,4 @@ def _of(versions: Sequence[Version], number: int) -> Version:
     last = versions[-1].number
     if 0 < number < last:
         raise WrongUsage(f"第 {number} 版已经清空了，现在到第 {last} 版。")
-    raise WrongUsage(f"没有第 {str(number)[:12]} 版，现在到第 {last} 版。")
+    raise WrongUsage(f"没有第 {shortened(str(number), _LONGEST_NUMBER)} 版，现在到第 {last} 版。")

@@ -18,7 +18,6 @@ from ..memory.prompt import ReplyPrompt
 from ..memory.render import one_line
 from ..memory.units import count_units
 from ..memory.why import Edit
-from ..types import Memory
 from .views import moment, version_line
 
 if TYPE_CHECKING:
@@ -65,8 +64,9 @@ class Version:
     """What it is where it has no text."""
 
 
-def earlier_years_view(days: Iterable[Memory]) -> str:
-    return "\n\n".join(f"{titled(day.period)}\n{show_key_marks(day.text)}" for day in days)
+def earlier_years_view(days: Iterable[tuple[str, str]]) -> str:
+    """`days`: each by its date, and what there is of it."""
+    return "\n\n".join(f"{titled(day)}\n{text}" for day, text in days)
 
 
 def prompt_view(prompt: ReplyPrompt, budget: int) -> str:

@@ -15,17 +15,12 @@ from ..types import MemoryKind, Message, NoteKind
 from .command import Answer, Asked, Command, WrongUsage, rest_of_line
 from .questioning_views import Showing, activity_why, fact_why, memory_why
 from .subjects import Subject, read_fact, read_subject
-from .views import echo, nothing_left_view
+from .views import echo
 
 if TYPE_CHECKING:
     from ..lifecycle import Nianlun
 
 _MOST_OWNERS = 3
-_EMPTIED = {
-    "deleted": "已经删掉了",
-    "waiting": "里面有话收回了，正等着重写",
-    "left": "已经清空：里面有话收回或忘记了，剩下的没有值得记的",
-}
 
 
 class Questioning:
@@ -66,15 +61,14 @@ class Questioning:
             raise CorrectionError(await self._missing(chat_id, subject.kind, subject.ref))
         held = await provenance.beneath(chat_id, memory)
         showing = await self._showing(chat_id, held.messages.values(), held)
-        why = explain(held, memory, await provenance.persons_words(chat_id, memory))
+        why = explain(held, memory)
         text = memory_why(memory, why, showing)
         return Answer(text, f"为什么这样记：{subject}")
 
     async def _missing(self, chat_id: int, kind: MemoryKind, period: str) -> str:
-        if await memories.target(chat_id, kind, period) is None:
-            if await provenance.nothing_left(chat_id, period):
-                return nothing_left_view(period)
-            return f"{period} 还没有写成记忆"
+        written = await memories.target(chat_id, kind, period) is not None
+        if not written or await provenance.nothing_left(chat_id, period):
+            return await provenance.unwritten(chat_id, period)
         return f"{period} 里面有话收回或删掉了，正等着重写，写好了再来"
 
     async def _activity(self, chat_id: int, number: int) -> Answer:
@@ -82,7 +76,7 @@ class Questioning:
         if activity is None:
             raise CorrectionError(f"没有活动 &{number}")
         if (emptied := await provenance.emptied(chat_id, number)) is not None:
-            raise CorrectionError(f"活动 &{number} {_EMPTIED[emptied.state]}")
+            raise CorrectionError(f"活动 &{number} {provenance.WHY_EMPTY[emptied.state]}")
         window = await provenance.window(chat_id, activity)
         held = await provenance.beneath(chat_id, activity)
         why = explain(held, held.activities[number])
@@ -116,6 +110,7 @@ class Questioning:
         if held is not None:
             edits = await provenance.edits(chat_id, held)
         people = {message.user_id for message in said} | {fact.owner for fact in owners}
+        people |= {fact.writer for fact in owners if fact.writer is not None}
         people |= {edit.by for edit in edits.values()}
         names = await current_names(chat_id, people - {""})
         return Showing(self._nianlun.calendar, display_names(names), edits)

@@ -12,7 +12,7 @@ from ..memory.render import display_names, one_line, text_of
 from ..memory.why import Edit, FactWhy, Why
 from ..types import COMMAND_LINE, Activity, Memory, Message, NoteKind
 from .correcting_views import owner_words
-from .views import SINCE, WRITERS, moment, version_line, writer_words
+from .views import SINCE, SOURCES, WRITERS, moment, version_line, writer_words
 
 _BRANCH_LINES = 12
 """Of what one passage was made of, so many lines at most."""
@@ -25,7 +25,6 @@ _JOURNAL = 5
 _LONGEST = 120
 _LONGEST_PASSAGE = 300
 """A whole activity, as the longest that one citation stands for in most notes."""
-_BELOW = {"day": "条活动", "month": "天", "year": "个月"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,7 @@ def memory_why(memory: Memory, why: Why, showing: Showing) -> str:
     lines = [
         _frame(memory, memory.kind, memory.period, showing),
         *_edited(showing, memory.kind, memory.period),
-        f"写自 {len(memory.sources)} {_BELOW[memory.kind]}：{'、'.join(shown)}{more}",
+        f"写自 {len(memory.sources)} {SOURCES[memory.kind]}：{'、'.join(shown)}{more}",
     ]
     return "\n".join([*lines, *_told(why, showing), "", _rest(why)])
 
@@ -73,13 +72,13 @@ def fact_why(fact: FactWhy, showing: Showing) -> str:
     owner = owner_words(fact.owner, showing.names)
     lines = [
         f"{owner}的 {fact.category}:{fact.name}：{_short(fact.text)}",
-        f"写于 {moment(fact.written_at, showing.calendar)}"
-        + (f" · 到期 {fact.due}" if fact.due else ""),
+        _written(fact, showing) + (f" · 到期 {fact.due}" if fact.due else ""),
     ]
-    if fact.source is None:
+    if fact.source is not None:
+        first = "" if fact.writer is None else "起初"
+        lines.append(f"{first}出自 {_line(fact.source, showing)}")
+    elif fact.writer is None:
         lines.append("没有来源消息：是程序，或者别处的指令写下的。")
-    else:
-        lines.append(f"出自 {_line(fact.source, showing)}")
     if fact.journal:
         lines.append("以前：")
     for text, since in fact.journal[:_JOURNAL]:
@@ -87,6 +86,16 @@ def fact_why(fact: FactWhy, showing: Showing) -> str:
     if len(fact.journal) > _JOURNAL:
         lines.append(f"  ……还有更早的 {len(fact.journal) - _JOURNAL} 版。")
     return "\n".join(lines)
+
+
+def _written(fact: FactWhy, showing: Showing) -> str:
+    at = moment(fact.written_at, showing.calendar)
+    if fact.writer is None:
+        return f"写于 {at}"
+    if fact.writer == COMMAND_LINE:
+        return f"{WRITERS[COMMAND_LINE]}，写于 {at}"
+    who = one_line(showing.names.get(fact.writer, fact.writer))
+    return f"由 {who}（{fact.writer}）改写于 {at}"
 
 
 def _rest(why: Why) -> str:

@@ -68,6 +68,7 @@ class Remembering:
                 (rest_of_line("分类"),),
                 example="preferences:咖啡",
                 usage="分类:名 [谁]",
+                names_person=True,
             ),
         )
 
@@ -153,7 +154,7 @@ class Remembering:
     ) -> str | None:
         """Whose fact is meant; None when that has to be said."""
         if whom:
-            meant = "" if whom == _OF_THE_CHAT else await self._person(chat_id, whom)
+            meant = "" if whom == _OF_THE_CHAT else await self._person(asked, chat_id, whom)
         elif asked.user_id in owners:
             return asked.user_id
         else:
@@ -166,8 +167,9 @@ class Remembering:
             raise CorrectionError(f"你没有这一条。{_ONLY_GOVERNORS}")
         return meant
 
-    async def _person(self, chat_id: int, whom: str) -> str:
-        return await person(chat_id, read_person(whom), self._nianlun.character)
+    async def _person(self, asked: Asked, chat_id: int, whom: str) -> str:
+        character = self._nianlun.character
+        return await person(chat_id, read_person(whom, asked.here.self_id, character), character)
 
     async def _names(self, chat_id: int, owners: Sequence[str]) -> dict[str, str]:
         return display_names(await current_names(chat_id, [one for one in owners if one]))

@@ -72,11 +72,13 @@ def read_subject(text: str, calendar: Calendar, now: datetime) -> Subject | None
     return None
 
 
-def read_person(text: str) -> str:
-    """Whom somebody names, as typed. Raises WrongUsage for an @ of nobody."""
-    if not says_something(text.lstrip("@＠")):
+def read_person(text: str, self_id: str, character: str) -> str:
+    """Whom somebody names, as typed; the bot of that number by its name. Raises WrongUsage for an
+    @ of nobody."""
+    named = text.lstrip("@＠")
+    if not says_something(named):
         raise WrongUsage("要写是谁：名字、QQ号，或者 @ 那个人。")
-    return text
+    return character if named == self_id else text
 
 
 def read_category(text: str) -> str:

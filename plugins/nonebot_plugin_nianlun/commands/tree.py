@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+import re
 from typing import Any
 
 from arclet.alconna import config
 from nonebot_plugin_alconna import Alconna, Namespace, UniMessage, namespace
 
+from ..memory.periods import names_time
 from ..types import ChatKind
 from .command import Command, Rest
 from .gate import HELP_WORDS, WORD, behind_head
@@ -19,6 +21,10 @@ from .typed import Typed, says_something, take_apart
 HELP = "帮助"
 PERIOD = "日期"
 """The verb that is not typed: `/记忆 2026-01-05`."""
+_QUOTED = re.compile(
+    r"""(?<!\S)(?:[“”]([^“”"\\]*)[“”]|[‘’]([^‘’"\\]*)[‘’]|「([^」"\\]*)」|『([^』"\\]*)』)(?!\S)"""
+)
+"""As Chinese input methods type quotation marks; the parser knows the others alone."""
 _PHONE_LINE = 24
 """So many characters fit into a line of a chat on a phone."""
 
@@ -65,7 +71,9 @@ class Tree:
             return Request(self.commands[HELP], {}, typed.about)
         verb = HELP if typed.verb.lower() in HELP_WORDS else typed.verb
         if verb in self.commands:
-            return Request(self.commands[verb], self._arguments(verb, typed), typed.about)
+            arguments = self._arguments(verb, typed)
+            if arguments is not None or not names_time(" ".join(typed.words)):  # 昨天 下午
+                return Request(self.commands[verb], arguments, typed.about)
         # Whether it is a date is for the command to say.
         return Request(self.commands[PERIOD], {PERIOD: typed.words}, typed.about)
 
@@ -73,7 +81,10 @@ class Tree:
         command = self.commands[verb]
         if len(typed.words) > 1 and not (command.arguments or command.options):
             return None  # Alconna fails on quotation marks where it expects no argument
-        message = UniMessage.text(" ".join((verb, *typed.words[1:])))
+        words = _QUOTED.sub(
+            lambda quoted: f'"{quoted[quoted.lastindex or 0]}"', " ".join(typed.words[1:])
+        )
+        message = UniMessage.text(f"{verb} {words}")
         if typed.rest:
             message += Rest(typed.rest)
         parsed = self.parsers[verb].parse(message)
@@ -102,6 +113,12 @@ class Tree:
                 "〔管理〕群主、管理员和机器人的主人可用，私聊里都可以用；〔主人〕只有机器人的主人可用。",
             ]
         )
+
+    def own_help(self) -> str:
+        """What is left to somebody who may not see the memory."""
+        own = [command for command in self.commands.values() if command.right == "own"]
+        entries = [self._entry(command, "") for command in (*own, self.commands[HELP])]
+        return "\n".join(["你可以用的：", *entries])
 
     def help_on(self, command: Command) -> str:
         """One command with its meaning, who may use it, and an example."""

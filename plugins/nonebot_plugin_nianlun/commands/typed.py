@@ -34,8 +34,16 @@ class Typed:
 
 
 def typed_text(message: Message, self_id: str) -> str:
-    """A command as text: an @ as `@20002`, a picture and the like as `[图片]`."""
+    """A command as text: an @ as `@20002`, a picture and the like as `[图片]`; without an @ of
+    the bot around it."""
     return "".join(map(_text_of, command_body(message, self_id)))
+
+
+def mention_behind(message: Message, self_id: str) -> str:
+    """The @ of the bot that ends a message as it was sent, as it is typed; empty without one."""
+    words = [segment for segment in message if _text_of(segment).strip(SEPARATORS)]
+    behind = words and words[-1].type == "at" and str(words[-1].data.get("qq")) == self_id
+    return _text_of(words[-1]) if behind else ""
 
 
 def says_something(text: str) -> bool:

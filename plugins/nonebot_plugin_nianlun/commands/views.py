@@ -10,12 +10,24 @@ from ..memory.calendar import Calendar
 from ..memory.invariants import Inspection
 from ..memory.keymarks import show_key_marks
 from ..memory.render import one_line
+from ..memory.units import shortened
 from ..memory.why import Edit
-from ..types import COMMAND_LINE, Activity, ChatKind, ChatStatus, Forgotten, Memory, TidyReport
+from ..types import (
+    COMMAND_LINE,
+    Activity,
+    ChatKind,
+    ChatStatus,
+    Forgotten,
+    Memory,
+    MemoryKind,
+    TidyReport,
+)
 
 WRITERS = {"model": "模型", "offline": "离线写手", COMMAND_LINE: "命令行导入的改写"}
 SINCE = "，后来又接着写了新的事"
 """Behind the name of a person to whose text a writer added something."""
+SOURCES: Mapping[MemoryKind, str] = {"day": "条活动", "month": "天", "year": "个月"}
+"""What a memory is written from, with the word that counts it."""
 _NAMELESS: Mapping[str, str] = {}
 
 
@@ -23,12 +35,7 @@ def echo(typed: str, most: int = 20) -> str:
     """What somebody typed, as it is told back to them: on one line, and nothing in it hides or
     turns the direction of what follows."""
     seen = "".join(char for char in one_line(typed) if unicodedata.category(char) != "Cf")
-    return seen.strip()[:most] or "（看不见的字）"
-
-
-def nothing_left_view(period: str) -> str:
-    """Of a period that has no text any more, without a full stop."""
-    return f"{period} 里记下的都删掉或清空了，没有剩下可以写的"
+    return shortened(seen.strip(), most) or "（看不见的字）"
 
 
 def memory_view(memory: Memory, calendar: Calendar, edit: Edit | None = None) -> str:
@@ -52,12 +59,15 @@ def version_line(
 def writer_words(
     writer: str, edit: Edit | None = None, names: Mapping[str, str] = _NAMELESS
 ) -> str:
-    """Who wrote a text; a person by the name in `names`, or by number."""
+    """Who wrote a text; a person by the name in `names`, or by number. Without an `edit` it is not
+    known what they did."""
     since = SINCE if edit and edit.continued else ""
     if writer in WRITERS:
         return f"{WRITERS[writer]}{since}"
-    done = f"还原自第 {edit.again} 版" if edit and edit.again else "改写"
-    return f"{one_line(names.get(writer, writer))} {done}{since}"
+    who = one_line(names.get(writer, writer))
+    if edit is None:
+        return f"{who} 改过的"
+    return f"{who} {f'还原自第 {edit.again} 版' if edit.again else '改写'}{since}"
 
 
 def activities_view(activities: Sequence[Activity], calendar: Calendar) -> str:
@@ -74,7 +84,7 @@ def status_view(status: ChatStatus, calendar: Calendar) -> str:
         f"消息：{status.messages} 条，待写 {status.pending} 条，跳过 {status.skipped} 条，"
         f"缺口 {gaps_view(status, calendar)}",
         f"记忆：活动 {status.activities} 条，日 {status.days} 篇，"
-        f"月 {status.months} 篇，年 {status.years} 篇",
+        f"月 {status.months} 篇，年 {status.years} 篇" + owed_words(status.owed),
         f"最近一条活动：{moment(status.last_note_at, calendar)}",
         f"最近一次汇总：{moment(status.last_rollup_at, calendar)}，"
         f"下一次：{moment(status.next_rollup_at, calendar)}",
@@ -112,6 +122,11 @@ def gaps_view(status: ChatStatus, calendar: Calendar) -> str:
 def limit_line(limit: int | None) -> str:
     """Why the offline writer writes although there is a model."""
     return "额度是 0，由离线写手来写" if limit == 0 else "今天的额度用完了，由离线写手代写"
+
+
+def owed_words(count: int) -> str:
+    """Behind how many notes there are; nothing where none is to be written."""
+    return f"，待写 {count} 篇" if count else ""
 
 
 def _of_limit(limit: int | None) -> str:
@@ -162,7 +177,8 @@ def forgotten_view(forgotten: Forgotten, kind: ChatKind, head: str) -> str:
         from_now_on = f"以后你说的话还会记；不想再被记，请发送：{head} 别记我"
     return (
         f"已经忘记：{forgotten.messages} 条消息，{forgotten.names} 个名字，"
-        f"{forgotten.facts} 条关于你的事；{forgotten.notes} 篇记忆清空了，会按剩下的重写。\n"
+        f"{forgotten.facts} 条关于你的事；"
+        f"{forgotten.notes} 篇记忆清空了，会按剩下的重写，没有剩下的就不再写。\n"
         f"清不到的：{others}机器人主人自己另存的备份和导出。"
         f"你的QQ号留着，好让旧消息不再记回来。\n{from_now_on}"
     )

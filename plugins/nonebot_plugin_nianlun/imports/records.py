@@ -116,7 +116,7 @@ def _activity(line: Line) -> Activity:
     if origin not in get_args(Origin):
         raise OddRecord("origin 的值不认识")
     ranges = _ranges(line)
-    if (origin == "window") and not ranges:
+    if origin == "window" and not ranges and line.get("text") and line.get("exported") is None:
         raise OddRecord("没有写活动包含哪些消息（from_seq、to_seq）")
     return Activity(
         number=values.whole(line.get("id"), "id"),
@@ -275,6 +275,7 @@ def _fact_text(line: Line) -> FactText:
         text=_written(line),
         written_at=values.moment(line.get("written_at"), "written_at"),
         source=None if source is None else values.whole(source, "source"),
+        writer=None if line.get("writer") is None else values.writer(line),
     )
 
 

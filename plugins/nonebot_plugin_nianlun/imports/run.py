@@ -13,17 +13,19 @@ import stat
 from typing import BinaryIO
 from zoneinfo import ZoneInfo
 
+from .. import owed_notes
 from ..errors import ImportFileError
 from ..lifecycle import Nianlun
+from ..memory.vault_pages import MARK
 from ..store import chats
 from ..types import COMMAND_LINE, ChatKey
-from . import follow_up
 from .formats import AUTO, file_in
 from .formats import choose as choose_reader
 from .found import Found, FoundChat, FoundMessage, Reader, Unreadable
 from .intake import Intake
 from .places import Known, Target, choose, me
 from .progress import Progress
+from .qce_chunks import MANIFEST
 from .report import ImportReport
 from .survey import Survey
 from .values import FIRST_YEAR
@@ -32,6 +34,9 @@ _LOOK_EVERY = 2000
 _CLOCKS_DIFFER = timedelta(days=1)
 """A message later than this from now has a time that nobody can have said it at."""
 
+_NO_EXPORT = (
+    f"这个文件夹里没有 {MARK}（年轮导出的文件夹有），也没有 {MANIFEST}（分块导出的文件夹有）"
+)
 _REASONS = {
     errno.ENOENT: "没有这个文件",
     errno.ENOTDIR: "没有这个文件",
@@ -106,7 +111,7 @@ def _open(path: Path) -> BinaryIO:
         path, mode = begins, begins.stat().st_mode
     if not stat.S_ISREG(mode):
         # Opening a pipe would wait for somebody to write into it.
-        what = "这个文件夹里没有 manifest.json" if stat.S_ISDIR(mode) else "这不是普通的文件"
+        what = _NO_EXPORT if stat.S_ISDIR(mode) else "这不是普通的文件"
         raise ImportFileError(f"读不了 {path}：{what}")
     return path.open("rb")
 
@@ -148,7 +153,8 @@ class _Run:
         if intake is not None:
             await intake.finish()
         for told in report.chats:
-            told.owed = await follow_up.owed(self._nianlun, told.chat)
+            if (chat_id := await chats.find(told.chat)) is not None:
+                told.owed = await owed_notes.count(self._nianlun, chat_id)
         report.unreadable.sort(key=lambda one: one.line)
         return report
 

@@ -13,6 +13,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import ModelError, ModelRefused, ModelUnavailable
+from ..memory.units import shortened
 from .answer_body import first_choice
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ class Failure:
 
     def _one_line(self, api_key: str) -> str:
         hidden = self.reason.replace(api_key, "***") if api_key else self.reason
-        return " ".join(hidden.split())[:200]
+        return shortened(" ".join(hidden.split()), 200)
 
 
 def of_sdk(error: openai.APIError) -> Failure:
@@ -188,4 +189,4 @@ def of_surroundings(error: Exception) -> str:
     hint = "请检查环境变量 HTTP_PROXY、HTTPS_PROXY、ALL_PROXY 和 SSL_CERT_FILE"
     if isinstance(error, ImportError):
         hint = "要用 SOCKS 代理，请先 pip install socksio，或者改用 http:// 的代理"
-    return f"连不上模型：{told[:_MOST_TOLD]}；{hint}"
+    return f"连不上模型：{shortened(told, _MOST_TOLD)}；{hint}"

@@ -36,6 +36,8 @@ _LED = re.compile(
     rf"^(?:到了|等到)?(?:{_PARTS})，|^(?:接着|后来|随后|再往后|过后)，"
     rf"|^{_TIME.pattern}，?(?:在[^，。「]{{1,30}}里)?，"
 )
+_NOT_ALONE = "初底末中上下间半的游以之前后起至到和与、"
+"""What follows a date that is a part of more: of `十月底`, `九日游`, `十月到十一月`."""
 _SUMMARY = re.compile(
     "^(?:这天|这一天|这个月|这一年|说得最多的是|月里总在说)[^「」]*$"
     "|^[^「」]*月里总要说起$|^从[^「」，]{1,4}到[^「」，]{1,4}都在说[^「」]*$"
@@ -85,10 +87,21 @@ def _bare(sentence: str, place: str) -> str:
     return head.replace("，，", "，").lstrip("，") + quote + rest
 
 
+def _naming(numbers: Sequence[int]) -> re.Pattern[str]:
+    """How a sentence begins that names the month of these numbers, or its day, as a lead does;
+    `十月底` and `九日游` say something else."""
+    month, day = numbers[1], numbers[2:]
+    forms = rf"(?:{numeral(month)}|{month})月"
+    if day:
+        forms = rf"(?:{forms})?(?:{numeral(day[0])}|{day[0]})日"
+    return re.compile(rf"^(?:到了)?{forms}(?:份|里|那天)*+(?:，|(?![{_NOT_ALONE}])(?=.))")
+
+
 def dated(pieces: Iterable[Piece], kind: MemoryKind, period: str) -> list[Piece]:
     """The sentences of a day or month without their own leads, led by the date instead."""
     numbers = [int(part) for part in period.split("-")]
     lead = f"{numeral(numbers[-1])}{'日' if kind == 'day' else '月'}"
+    named = _naming(numbers)
     found: list[Piece] = []
     same_day: list[int] = []
     for piece in pieces:
@@ -96,7 +109,7 @@ def dated(pieces: Iterable[Piece], kind: MemoryKind, period: str) -> list[Piece]
         if text != piece.text or not same_day:
             same_day.append(0)
         # Nobody is left whom it could answer.
-        text = TAKEN_UP.sub(r"\1\2说", text)
+        text = TAKEN_UP.sub(r"\1\2说", named.sub("", text))
         if count_units(text) and not _SUMMARY.match(text):
             same_day[-1] += 1
             group = len(same_day) - 1

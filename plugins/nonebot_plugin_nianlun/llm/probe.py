@@ -10,6 +10,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..memory.units import shortened
 from .failures import in_success, of_surroundings
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ async def probe(base_url: str | None, api_key: str) -> Probe:
     except openai.APIConnectionError as error:
         return Probe(f"连不上接口：{error.__cause__ or error}")
     except (openai.OpenAIError, RecursionError, *_ODD) as error:
-        return Probe(f"接口的回答看不懂：{error!r}"[:_MOST_TOLD])
+        return Probe(shortened(f"接口的回答看不懂：{error!r}", _MOST_TOLD))
     finally:
         await client.close()
 
@@ -99,7 +100,7 @@ async def _is_open(client: openai.AsyncOpenAI) -> bool:
 
 
 def _refused(status: int, said: str, api_key: str) -> Probe:
-    told = " ".join(said.replace(api_key, "***").split())[:_MOST_TOLD]
+    told = shortened(" ".join(said.replace(api_key, "***").split()), _MOST_TOLD)
     answered = f"HTTP {status}：{told}" if told else f"HTTP {status}"
     if status == 401:
         return Probe(f"密钥不对或没有权限（{answered}）")

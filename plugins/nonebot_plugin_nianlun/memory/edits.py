@@ -50,8 +50,9 @@ def checked_edit(
     text = typed_key_marks(typed)
     wrong = [f"#{number}" for number in find_key_messages(text) if number not in citable]
     if wrong:
+        more = f" 等 {len(wrong)} 条" if wrong[_NAMED:] else ""
         raise NoteRejected(
-            f"这里不能引用 {' '.join(wrong[:_NAMED])}：只能引用写成它的、没有收回的消息。"
+            f"这里不能引用 {' '.join(wrong[:_NAMED])}{more}：只能引用写成它的、没有收回的消息。"
         )
     return check_note(kind, text, citable, units)
 

@@ -13,7 +13,7 @@ from ..types import Fact
 from .keymarks import strip_key_marks
 from .render import one_line
 from .secrets import mask_secrets
-from .units import count_units
+from .units import count_units, shortened
 
 CATEGORIES = (
     *("preferences", "daily_life", "profile", "event", "knowledge", "relationship", "promise"),
@@ -117,4 +117,4 @@ def _shows(text: str) -> bool:
 
 def _quoted(value: object) -> str:
     """A value of the model's as it may be shown back to it: bounded, on one line."""
-    return "空" if value is None else f"{str(value)[:40]!r}"
+    return "空" if value is None else repr(shortened(str(value), 40))

@@ -32,6 +32,7 @@ class Inspection:
 
     messages: int
     activities: int
+    """With those of the memories: notes that have a text."""
     memories: int
     findings: tuple[str, ...]
     """The first of them, each one line for a person that says what is wrong and where."""
@@ -47,7 +48,10 @@ def inspect(view: ChatView, calendar: Calendar, now: datetime) -> Inspection:
         found += 1
         if found <= SHOWN:
             told.append(finding)
-    return Inspection(walk.count, len(view.activities), len(view.memories), tuple(told), found)
+    activities, memories = (
+        sum(note.has_text for note in notes) for notes in (view.activities, view.memories)
+    )
+    return Inspection(walk.count, activities, memories, tuple(told), found)
 
 
 @dataclass(slots=True)
@@ -281,7 +285,8 @@ def _versions(view: ChatView) -> Iterator[str]:
         if version.kind != "activity":
             newest = current.get((version.kind, version.ref))
             if newest is None:
-                yield f"{where} 还在，{version.ref} 却不存在"
+                if version.has_text:
+                    yield f"{where} 还在，{version.ref} 却不存在"
             elif version.version >= newest:
                 yield f"{where} 不比现在的第 {newest} 版旧"
 

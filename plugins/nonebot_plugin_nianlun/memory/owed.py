@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Protocol, cast
+from typing import Literal, Protocol, cast
 
 from ..clock import Clock
 from ..types import (
@@ -65,6 +65,7 @@ class NoteStore(Protocol):
         kept: Sequence[int],
         note: Note | None,
         now: datetime,
+        by: Literal["model", "offline"],
     ) -> None: ...
     async def store_memories(
         self, chat_id: int, tasks: Sequence[RollupTask], notes: Sequence[Note], now: datetime
@@ -188,8 +189,10 @@ class Owed:
         tasks = [await self._task(item) for item in due if item.period == period and item.rebuild]
         return Batch((tasks[0],), False) if tasks and tasks[0].sources else None
 
-    async def keep_note(self, job: NoteJob, note: Note | None) -> None:
-        """Store what was written of a window; None when nothing in it is worth noting.
+    async def keep_note(
+        self, job: NoteJob, note: Note | None, by: Literal["model", "offline"] = "model"
+    ) -> None:
+        """Store what was written of a window; None when `by` found nothing in it worth noting.
 
         Raises Overtaken when the window is not any more what was shown.
         """
@@ -198,7 +201,8 @@ class Owed:
         if note is not None:
             note = replace(note, facts=dated(note.facts, job.window.messages, self.calendar))
         if job.replaces is not None:
-            await self.notes.replace_activity(self.chat_id, job.replaces, seqs, note, now)
+            by = by if seqs else "offline"  # where nothing is left no model was asked
+            await self.notes.replace_activity(self.chat_id, job.replaces, seqs, note, now, by)
         elif note is None:
             await self.messages.skip(self.chat_id, seqs, "declined")
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 import re
 import unicodedata
 from zoneinfo import ZoneInfo
@@ -16,6 +16,8 @@ PERIOD_SHAPE = r"[0-9]{4}(?:[-/.][0-9]{1,2}){0,2}"
 PERIOD_HINT = "请写成 2026-01-05、2026-01 或 2026。"
 _LONGEST = 40
 _FILLERS = re.compile(r"[\s的那这天]*")
+_GAP = re.compile(r"(?<=\S)\s+(?=[\u4e00-\u9fff])")
+_LONGEST_PART = timedelta(hours=12)
 _ANY_CALENDAR = Calendar(ZoneInfo("UTC"), time(0))
 _ANY_DAY = datetime(2048, 12, 31, 12, tzinfo=UTC)
 """The end of a leap year: whatever part of a year and whatever date is named has begun then."""
@@ -49,6 +51,7 @@ def read_time(text: str, calendar: Calendar, now: datetime) -> TimeRange | None:
     """The time that `text` is, all of it; None for words that are, or have in them, more."""
     if len(text) > _LONGEST:
         return None
+    text = _GAP.sub("", text)  # 昨天 下午
     found = parse_time_range(text, now=now, tz=calendar.zone, day_starts_at=calendar.day_starts_at)
     if found is None or not _FILLERS.fullmatch(text.replace(found.words, "", 1)):
         return None
@@ -58,12 +61,15 @@ def read_time(text: str, calendar: Calendar, now: datetime) -> TimeRange | None:
 def read_date(text: str, calendar: Calendar, now: datetime) -> tuple[MemoryKind, str] | None:
     """A day, month or year as a date or in words (上周三, 去年7月21日, 上个月); else None.
 
-    A part of a day (昨晚) and a moment of it (刚才) stand for the logical day that they are in.
+    A part of a day (昨晚) and a moment of it (刚才) stand for the logical day that they are in; the
+    small hours, which are the end of one and the beginning of the next, for that of their middle.
     """
     if (period := read_period(text)) is not None:
         return period
     if re.fullmatch(PERIOD_SHAPE, text) or (found := read_time(text, calendar, now)) is None:
         return None
+    if found.unit == "part" and (length := found.end - found.begin) <= _LONGEST_PART:
+        return "day", calendar.day_of(found.begin + length / 2).isoformat()
     first, last = found.first_day, found.last_day
     if found.unit in ("part", "day") and first == last:
         return "day", first.isoformat()

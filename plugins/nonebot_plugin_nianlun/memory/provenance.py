@@ -47,6 +47,9 @@ class Held:
     activities: Mapping[int, Activity]
     messages: Mapping[int, Message]
     """By `seq`; withdrawn ones are not among them."""
+    theirs: Mapping[tuple[MemoryKind, str], str] = field(default_factory=dict)
+    """What a person wrote in the text of a memory, which a mark behind other words does not
+    support; of those that no person wrote nothing."""
 
     @property
     def notes(self) -> list[Memory | Activity]:
@@ -167,6 +170,24 @@ def passages(text: str, key_messages: Sequence[int] = ()) -> list[Sentence]:
     return joined
 
 
+def parted(held: Held, note: Memory | Activity) -> list[tuple[str, tuple[int, ...]]]:
+    """A note's text in the pieces before, in and behind what a person wrote, at least one; the
+    last with the key messages that those before do not name."""
+    theirs = "" if isinstance(note, Activity) else held.theirs.get((note.kind, note.period), "")
+    *before, last = _pieces(note.text, theirs.strip())
+    named = find_key_messages("".join(before))
+    left = tuple(seq for seq in note.key_messages if seq not in named)
+    return [*((piece, ()) for piece in before), (last, left)]
+
+
+def _pieces(text: str, theirs: str) -> list[str]:
+    if not theirs or theirs not in text:
+        return [text]
+    before, own, after = text.partition(theirs)
+    # A full stop behind the words was put there to end them.
+    return [piece for piece in (before, own, after.lstrip("。 \n")) if piece.strip()]
+
+
 def trace(held: Held, note: Memory | Activity, sentence: Sentence) -> Trace:
     """Follow a sentence of `note` down to messages."""
     wanted = frozenset(sentence.key_messages)
@@ -175,18 +196,18 @@ def trace(held: Held, note: Memory | Activity, sentence: Sentence) -> Trace:
         inside = tuple(m for m in window if _covers(note, m.seq))
         return Trace("activity", str(note.number), sentence, (), inside)
     below = [
-        trace(held, source, part)
+        [trace(held, source, part) for part in _sharing(held, source, sentence)]
         for source in _sources(held, note)
-        for part in _sharing(source, sentence, held.messages)
     ]
-    shown = frozenset[int]().union(*(part.shown for part in below))
+    shown = frozenset[int]().union(*(part.shown for parts in below for part in parts))
     left = sorted((wanted & held.messages.keys()) - shown)
-    for source in _sources(held, note):
+    for source, parts in zip(_sources(held, note), below, strict=True):
         if inside := [seq for seq in left if _made_from(held, source, seq)]:
-            below.append(trace(held, source, Sentence("", tuple(inside))))
+            parts.append(trace(held, source, Sentence("", tuple(inside))))
             left = [seq for seq in left if seq not in inside]
     apart = tuple(held.messages[seq] for seq in left)
-    return Trace(note.kind, note.period, sentence, tuple(below), (), apart)
+    leading = tuple(part for parts in below for part in parts)
+    return Trace(note.kind, note.period, sentence, leading, (), apart)
 
 
 def _made_from(held: Held, note: Memory | Activity, seq: int) -> bool:
@@ -196,15 +217,14 @@ def _made_from(held: Held, note: Memory | Activity, seq: int) -> bool:
     return any(_made_from(held, source, seq) for source in _sources(held, note))
 
 
-def _sources(held: Held, note: Memory) -> Iterator[Memory | Activity]:
-    for ref in note.sources:
-        found: Memory | Activity | None
-        if note.kind == "day":
-            found = held.activities.get(int(ref))
-        else:
-            found = held.memories.get(("day" if note.kind == "month" else "month", ref))
-        if found is not None:
-            yield found
+def _sources(held: Held, note: Memory) -> list[Activity] | list[Memory]:
+    """In order of time, however they came in."""
+    if note.kind == "day":
+        activities = (held.activities.get(int(ref)) for ref in note.sources)
+        return sorted(filter(None, activities), key=lambda one: (one.time, one.number))
+    kind: MemoryKind = "day" if note.kind == "month" else "month"
+    memories = (held.memories.get((kind, ref)) for ref in note.sources)
+    return sorted(filter(None, memories), key=lambda one: one.period)
 
 
 def kinship(text: str, other: str) -> int:
@@ -217,18 +237,16 @@ def _runs(text: str) -> set[str]:
     return {run for run in runs if run.isalnum()}
 
 
-def _sharing(
-    note: Memory | Activity, sentence: Sentence, said: Mapping[int, Message]
-) -> Iterator[Sentence]:
+def _sharing(held: Held, note: Memory | Activity, sentence: Sentence) -> Iterator[Sentence]:
     """What `note` says that cites any message of `sentence`, each with only these."""
     groups: dict[tuple[int, ...], list[list[str]]] = {}
-    parts = sentences(note.text, note.key_messages)
-    for cited, run in groupby(parts, key=lambda part: part.key_messages):
-        shared = tuple(n for n in cited if n in sentence.key_messages)
-        if shared:
-            groups.setdefault(shared, []).append([part.text for part in run])
+    for text, left in parted(held, note):
+        for cited, run in groupby(sentences(text, left), key=lambda part: part.key_messages):
+            shared = tuple(n for n in cited if n in sentence.key_messages)
+            if shared:
+                groups.setdefault(shared, []).append([part.text for part in run])
     for shared, runs in groups.items():
-        words = [said[n].text for n in shared if n in said]
+        words = [held.messages[n].text for n in shared if n in held.messages]
         yield Sentence(_telling(runs, sentence.text, words), shared)
 
 

@@ -16,6 +16,7 @@ from ..types import Activity, Fact, Memory, MemoryKind, NoteKind, RollupTask
 from .calendar import Calendar
 from .fact_items import read_facts
 from .render import one_line
+from .units import shortened
 
 SOURCE_KINDS: dict[MemoryKind, NoteKind] = {"day": "activity", "month": "day", "year": "month"}
 
@@ -151,4 +152,4 @@ def _memory_text(action: dict[str, Any], where: str) -> str:
 
 def _quoted(value: object) -> str:
     """A value of the model's as it may be shown back to it: bounded, on one line."""
-    return "空" if value is None else f"{str(value)[:40]!r}"
+    return "空" if value is None else repr(shortened(str(value), 40))

@@ -111,6 +111,14 @@ def cut_before(text: str, end: int) -> str:
     return text[: _edge(text, classes, end)].rstrip(_OPENERS)
 
 
+def shortened(text: str, most: int) -> str:
+    """At most `most` characters of a text, with … behind the best place to cut where that is not
+    all of it."""
+    if len(text) <= most:
+        return text
+    return f"{cut_before(text[: 2 * most], most - 1)}…"
+
+
 def whole_sentences(text: str, end: int) -> str:
     """The sentences of `text` that end at or before index `end`; empty where none does."""
     marks = dict(key_mark_spans(text))

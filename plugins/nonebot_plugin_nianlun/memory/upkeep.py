@@ -111,7 +111,7 @@ class Upkeep:
             job = await owed.rewriting(activity)
             note = await self._rewrite(job.window) if job.window.messages else None
             try:
-                await owed.keep_note(job, note)
+                await owed.keep_note(job, note, self.writer.name)
                 tally.activities += note is not None
             except Overtaken:
                 return

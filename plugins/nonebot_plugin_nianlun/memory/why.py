@@ -10,8 +10,7 @@ from typing import NamedTuple
 from ..types import Activity, Memory, Message, is_edited
 from .edits import brought_back
 from .evidence import quoted_spans
-from .keymarks import find_key_messages
-from .provenance import Held, Trace, passages, trace
+from .provenance import Held, Trace, parted, passages, trace
 
 MOST_PASSAGES = 5
 
@@ -23,6 +22,9 @@ class Text(NamedTuple):
     writer: str
     written_at: datetime
     version: int
+    sources: frozenset[str] = frozenset()
+    written: bool = False
+    """What it cost to be written is on record, which it is not of what a person typed."""
 
 
 class Edit(NamedTuple):
@@ -62,32 +64,19 @@ class FactWhy:
     due: str | None
     source: Message | None
     """None where a program wrote it."""
+    writer: str | None
+    """Who has changed by hand what it was at first, if somebody did."""
     journal: tuple[tuple[str, datetime], ...]
     """What it said before, and since when, newest first; empty while it was removed."""
 
 
-def explain(held: Held, note: Memory | Activity, theirs: str = "") -> Why:
-    """Follow the sentences of a note down to messages. `held`: at least what it was made of.
-
-    `theirs`: what in its text a person wrote, which a mark behind other words does not support.
-    """
-    *before, last = _pieces(note.text, theirs.strip())
-    named = find_key_messages("".join(before))
-    left = [seq for seq in note.key_messages if seq not in named]
-    parts = [part for piece in before for part in passages(piece)] + passages(last, left)
+def explain(held: Held, note: Memory | Activity) -> Why:
+    """Follow the sentences of a note down to messages. `held`: at least what it was made of."""
+    parts = [part for text, left in parted(held, note) for part in passages(text, left)]
     traces = [trace(held, note, part) for part in parts if part.key_messages]
     ranked = sorted(range(len(traces)), key=lambda place: _telling(traces[place]), reverse=True)
     told = tuple(traces[place] for place in sorted(ranked[:MOST_PASSAGES]))
     return Why(told, len(traces) - len(told), len(parts) - len(traces))
-
-
-def _pieces(text: str, theirs: str) -> list[str]:
-    """What stands before a person's words, these, and what stands behind them; at least one."""
-    if not theirs or theirs not in text:
-        return [text]
-    before, own, after = text.partition(theirs)
-    # A full stop behind the words was put there to end them.
-    return [piece for piece in (before, own, after.lstrip("。 \n")) if piece.strip()]
 
 
 def _telling(found: Trace) -> tuple[bool, bool, int]:
@@ -97,12 +86,12 @@ def _telling(found: Trace) -> tuple[bool, bool, int]:
 
 
 def edit_of(now: Text, earlier: Sequence[Text], *, grows: bool = True) -> Edit | None:
-    """Who wrote a note and when, if it was a person. `earlier`: its versions, oldest first.
+    """Who wrote a note and when, if it was a person; None of a text that is gone as well, which
+    would tell what they did. `earlier`: its versions, oldest first.
 
-    What was added since by a writer stands in a version of the same person's that holds their
-    words; to a note that does not grow, as an activity, nothing is added.
+    To a note that does not grow, as an activity, no writer adds anything.
     """
-    if not is_edited(now.writer):
+    if not (now.text and is_edited(now.writer)):
         return None
     first = written_first(now, earlier if grows else ())
     before = [(old.version, old.text) for old in earlier if old.version < first.version]
@@ -114,7 +103,18 @@ def written_first(now: Text, earlier: Sequence[Text]) -> Text:
     """The version of a person's note that holds their words alone. `earlier`: oldest first."""
     first = now
     for old in reversed(earlier):
-        if old.writer != now.writer or not old.text or old.text.strip() not in first.text:
+        if not _added_to(old, first):
             break
         first = old
     return first
+
+
+def _added_to(old: Text, new: Text) -> bool:
+    """Whether a writer made a text by adding to a person's, which stays that person's.
+
+    Somebody may as well type their earlier words and more: that takes no source in, and costs
+    nothing.
+    """
+    if old.writer != new.writer or not old.text or old.text.strip() not in new.text:
+        return False
+    return new.written or not new.sources <= old.sources

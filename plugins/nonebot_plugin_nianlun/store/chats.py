@@ -14,6 +14,7 @@ from tortoise.expressions import F, Q
 from ..errors import ChatError, NotAChat
 from ..memory.invariants import LONGEST_LEASE
 from ..memory.render import one_line
+from ..memory.units import shortened
 from ..types import ChatKey, ChatKind
 from . import sql, traces
 from .database import transactional, translate
@@ -28,6 +29,8 @@ _CHAT = re.compile(
 )
 """As long at most as the columns are. The name of a store may have slashes in it."""
 _SHOWN = 60
+_REASON = 500
+"""Characters of an error that are kept."""
 _ids: dict[ChatKey, int] = {}
 
 
@@ -85,12 +88,12 @@ async def resolve(text: str) -> ChatKey:
     """
     named = _CHAT.fullmatch(text.strip())
     if named is None:
-        shown = one_line(text)[:_SHOWN]
+        shown = shortened(one_line(text), _SHOWN)
         raise NotAChat(f"「{shown}」不是会话：请写成 group:群号 或 private:QQ号")
     query = Chat.filter(kind=named["kind"], peer_id=named["peer"])
     found = await (query.filter(self_id=named["account"]) if named["account"] else query)
     if not found:
-        raise ChatError(f"没有记录过 {one_line(text)[:_SHOWN]} 这个会话")
+        raise ChatError(f"没有记录过 {shortened(one_line(text), _SHOWN)} 这个会话")
     if len(found) > 1:
         names = "、".join(key_of(chat).full for chat in found)
         raise ChatError(f"{text} 在几个机器人账号里都有，请写全：{names}")
@@ -105,8 +108,8 @@ async def note_failure(chat_id: int, error: str, now: datetime, erasure: str | N
     """
     chat = Chat.filter(id=chat_id)
     await chat.update(failures=F("failures") + 1, last_error_at=now)
-    told = error[:500] if await traces.last_erasure(chat_id) == erasure else traces.REPLACED
-    await chat.update(last_error=told)
+    told = error if await traces.last_erasure(chat_id) == erasure else traces.REPLACED
+    await chat.update(last_error=shortened(told, _REASON))
     failures = (await chat.get()).failures
     wait = min(timedelta(minutes=2 ** min(failures - 1, 6)), LONGEST_WAIT)
     await chat.update(retry_at=now + wait)

@@ -15,7 +15,7 @@ from datetime import datetime
 from tortoise.expressions import F
 
 from ..types import is_edited
-from . import facts, removals, sql, traces, withdrawals
+from . import facts, provenance, removals, sql, traces, withdrawals
 from .database import transactional
 from .models import Activity as ActivityRow
 from .models import Exclusion
@@ -34,8 +34,10 @@ class Deleted:
     """As `#12` or `&3`: there is none, or it was removed before."""
     rewritten: int
     """Of so many activities, days, months and years the text is gone until it is written anew."""
+    gone: tuple[str, ...]
+    """The others of which the text is gone: as things are, nothing is left to write it from."""
     edited: tuple[str, ...]
-    """Those among them that a person had written: a period, or as `&3`."""
+    """Those of both that a person had written: a period, or as `&3`."""
 
 
 @transactional
@@ -49,7 +51,8 @@ async def delete(
     activities = [n for n in dict.fromkeys(numbers) if await _delete_activity(chat_id, n, at)]
     if activities:
         await traces.owe(chat_id)
-    gone = before.keys() - (await _standing(chat_id)).keys() - {f"&{n}" for n in activities}
+    blank = before.keys() - (await _standing(chat_id)).keys() - {f"&{n}" for n in activities}
+    gone = [note for note in sorted(blank) if await _is_gone(chat_id, note)]
     return Deleted(
         messages=tuple(messages),
         activities=tuple(activities),
@@ -57,8 +60,9 @@ async def delete(
             *(f"#{seq}" for seq in dict.fromkeys(seqs) if seq not in messages),
             *(f"&{number}" for number in dict.fromkeys(numbers) if number not in activities),
         ),
-        rewritten=len(gone),
-        edited=tuple(sorted(note for note in gone if is_edited(before[note]))),
+        rewritten=len(blank) - len(gone),
+        gone=tuple(gone),
+        edited=tuple(sorted(note for note in blank if is_edited(before[note]))),
     )
 
 
@@ -70,6 +74,13 @@ async def _standing(chat_id: int) -> dict[str, str]:
     for row in await MemoryRow.filter(chat_id=chat_id).exclude(text="").only("period", "writer"):
         told[row.period] = row.writer
     return told
+
+
+async def _is_gone(chat_id: int, note: str) -> bool:
+    if not note.startswith("&"):
+        return await provenance.nothing_left(chat_id, note)
+    row = await ActivityRow.get(chat_id=chat_id, number=int(note[1:])).only("id")
+    return not await provenance.has_lines(chat_id, [row])
 
 
 async def _delete_message(chat_id: int, seq: int, at: datetime) -> bool:

@@ -7,7 +7,7 @@ later sources are added to it, until somebody asks to have it written again.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 import json
 
@@ -17,8 +17,9 @@ from ..errors import CorrectionError
 from ..memory.diary import DIARY_UNITS
 from ..memory.edits import checked_edit, typed_key_marks
 from ..memory.keymarks import find_key_messages
+from ..memory.units import shortened
 from ..types import MemoryKind, NoteKind
-from . import search, sql
+from . import memories, provenance, search, sql
 from .database import transactional
 from .keys import chunks
 from .models import Activity as ActivityRow
@@ -40,6 +41,10 @@ class Edited:
     text: str
     before: str
     """Who wrote the text that was replaced."""
+    owed: int = 0
+    """So many sources that were taken in later are to be added to it again."""
+    left_behind: bool = False
+    """What was added to it stands only in the version that it replaced."""
 
 
 @transactional
@@ -57,15 +62,24 @@ async def edit(
 
 
 async def rewrite(
-    chat_id: int, kind: NoteKind, ref: str, typed: str, editor: str, now: datetime
+    chat_id: int,
+    kind: NoteKind,
+    ref: str,
+    typed: str,
+    editor: str,
+    now: datetime,
+    told: Sequence[str] | None = None,
 ) -> Edited:
-    """The same inside the caller's transaction."""
+    """The same inside the caller's transaction. `told`: what sources of a memory are in the text
+    that was corrected; others, which are in the one that it replaces, are owed again."""
     row = await _standing(chat_id, kind, ref)
     typed_keys = find_key_messages(typed_key_marks(typed))
     units = DIARY_UNITS if isinstance(row, ActivityRow) and row.from_seq is None else None
     text, keys = checked_edit(kind, typed, await citable(row, typed_keys), units)
     if text == row.text:
         raise CorrectionError(f"{_called(row)} 现在就是这样写的，没有改动")
+    if told is not None and isinstance(row, MemoryRow):
+        row.sources, _ = await _sources_again(row, told)
     return await _replace(row, text, keys, editor, now)
 
 
@@ -87,15 +101,25 @@ async def restore(
     if old is None:
         if 0 < version < row.version:
             raise CorrectionError(f"{_called(row)} 的第 {version} 版已经清空了，不能还原")
-        named = str(version)[:_LONGEST_NUMBER]
+        named = shortened(str(version), _LONGEST_NUMBER)
         raise CorrectionError(f"{_called(row)} 没有第 {named} 版，现在是第 {row.version} 版")
     if old.blanked or not old.text:
         raise CorrectionError(f"{_called(row)} 的第 {version} 版里有收回的话，已经清空，不能还原")
     if old.text == row.text:
         raise CorrectionError(f"{_called(row)} 的第 {version} 版和现在的一样，没有改动")
-    if isinstance(row, MemoryRow):
-        row.sources = await _sources_again(row, json.loads(old.sources))
-    return await _replace(row, old.text, json.loads(old.key_messages), editor, now)
+    if isinstance(row, ActivityRow):
+        return await _replace(row, old.text, json.loads(old.key_messages), editor, now)
+    added_to = await _was_added_to(row, old.text)
+    row.sources, owed = await _sources_again(row, json.loads(old.sources))
+    restored = await _replace(row, old.text, json.loads(old.key_messages), editor, now)
+    return replace(restored, owed=owed, left_behind=added_to and not owed)
+
+
+async def _was_added_to(row: MemoryRow, old: str) -> bool:
+    """Whether the text that stands is this older one with what a writer added to it."""
+    now = await memories.target(row.chat_id, _kind(row), row.period)
+    *_, (_, edit) = await provenance.texts(row.chat_id, _kind(row), row.period, now)
+    return edit is not None and edit.continued and old.strip() in row.text
 
 
 async def _standing(chat_id: int, kind: NoteKind, ref: str) -> ActivityRow | MemoryRow:
@@ -104,13 +128,15 @@ async def _standing(chat_id: int, kind: NoteKind, ref: str) -> ActivityRow | Mem
         row = await ActivityRow.get_or_none(chat_id=chat_id, number=int(ref))
     else:
         row = await MemoryRow.get_or_none(chat_id=chat_id, kind=kind, period=ref)
-    if row is None:
-        missing = f"没有活动 &{ref}" if kind == "activity" else f"{ref} 还没有写成记忆"
-        raise CorrectionError(missing)
-    if not row.text:
-        stale = "里面有话收回了，正等着重写，写好了再来" if row.stale else "已经删掉了"
-        raise CorrectionError(f"{_called(row)} {stale}")
-    return row
+    if row is not None and row.text:
+        return row
+    if kind != "activity":
+        if row is None or await provenance.nothing_left(chat_id, ref):
+            raise CorrectionError(await provenance.unwritten(chat_id, ref))
+        raise CorrectionError(f"{ref} 里面有话收回或删掉了，正等着重写，写好了再来")
+    if (emptied := await provenance.emptied(chat_id, int(ref))) is None:
+        raise CorrectionError(f"没有活动 &{ref}")
+    raise CorrectionError(f"活动 &{ref} {provenance.WHY_EMPTY[emptied.state]}")
 
 
 def _called(row: ActivityRow | MemoryRow) -> str:
@@ -149,19 +175,21 @@ def _kind(row: MemoryRow) -> MemoryKind:
     return kinds[row.kind]
 
 
-async def _sources_again(row: MemoryRow, old: Sequence[str]) -> str:
-    """The sources of an earlier text, as far as they are there; what came later is owed again."""
+async def _sources_again(row: MemoryRow, old: Sequence[str]) -> tuple[str, int]:
+    """The sources of an earlier text, as far as they are there; what came later is owed again,
+    and how many these are."""
     now: list[str] = json.loads(row.sources)
     kept = [ref for ref in old if ref in now]
     later = [ref for ref in now if ref not in old]
+    owed = 0
     for part in chunks(later):
         if row.kind == "day":
             source = ActivityRow.filter(chat_id=row.chat_id, number__in=list(map(int, part)))
-            await source.exclude(text="").update(merged=False)
+            owed += await source.exclude(text="").update(merged=False)
         else:
             lower = {"kind": _LOWER[row.kind], "period__in": list(part)}
-            await MemoryRow.filter(chat_id=row.chat_id, **lower).update(merged=False)
-    return json.dumps(kept)
+            owed += await MemoryRow.filter(chat_id=row.chat_id, **lower).update(merged=False)
+    return json.dumps(kept), owed
 
 
 async def citable(row: ActivityRow | MemoryRow, keys: Sequence[int]) -> set[int]:

@@ -72,7 +72,8 @@ async def _records(key: ChatKey, timezone: str, now: datetime) -> AsyncIterator[
     there: set[str] = set()
     """What the sources of a note can lead to."""
     async for activity in _activities(chat, masked):
-        there.add(str(activity["id"]))
+        if not _is_bare(activity["origin"], activity["from_seq"]):
+            there.add(str(activity["id"]))
         yield activity
     async for run in _skipped(chat.id, chat.last_seq, masked):
         yield run
@@ -197,14 +198,20 @@ async def _activities(chat: Chat, masked: set[int]) -> AsyncIterator[dict[str, A
     earlier = await _earlier_notes(chat.id, "activity")
     for activity in await memories.all_activities(chat.id):
         ranges = _without(activity.ranges, masked)
-        # A window of which all was withdrawn has nothing left to tell.
-        told = ranges or activity.origin != "window"
         row = rows.get(activity.number)
-        if row is not None and told and activity.number <= chat.last_activity:
+        if row is not None and activity.number <= chat.last_activity:
             line = _activity(replace(activity, ranges=ranges))
             state = {"version": row.version, "merged": row.merged, "stale": row.stale}
+            if _is_bare(row.origin, line["from_seq"]):
+                state |= {"merged": True, "stale": False}
             versions = [_version(old) for old in earlier.get(str(activity.number), [])]
             yield line | state | _cost(row.usage) | {"versions": versions}
+
+
+def _is_bare(origin: str, from_seq: int | None) -> bool:
+    """Whether it is a window of which all is gone: it was deleted, or all of it taken back. There
+    is its number, for whoever asks what became of it, and nothing to write it or its day from."""
+    return origin == "window" and from_seq is None
 
 
 async def _earlier_notes(chat_id: int, kind: str) -> dict[str, list[NoteVersion]]:
@@ -326,6 +333,8 @@ async def _facts(chat_id: int) -> AsyncIterator[dict[str, Any]]:
             "written_at": _utc(fact.written_at),
             "journal": [_earlier(old) for old in earlier],
         }
+        if fact.writer is not None:
+            line["writer"] = fact.writer
         if fact.done_at is not None:
             line["done_at"] = _utc(fact.done_at)
         if fact.event_date is not None:
@@ -337,6 +346,8 @@ def _earlier(old: FactVersion) -> dict[str, Any]:
     line: dict[str, Any] = {"text": old.text, "written_at": _utc(old.written_at)}
     if old.source is not None:
         line["source"] = old.source
+    if old.writer is not None:
+        line["writer"] = old.writer
     return line
 
 

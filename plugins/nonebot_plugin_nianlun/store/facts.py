@@ -22,7 +22,7 @@ from .models import Fact as FactRow
 from .models import Message as MessageRow
 
 _LAST = (1 << 63) - 1
-_CATEGORY, _NAME = 80, 128
+_CATEGORY, _NAME, _WRITER = 80, 128, 32
 """Widths of the columns: what is longer, and may well be asked for, is no fact's."""
 _NO_TIME = datetime.min.replace(tzinfo=UTC)
 
@@ -91,7 +91,8 @@ async def _put(
     if (row.text, row.due) == (new["text"], new["due"]) and is_done:
         return "same"
     await _journal(row)
-    await FactRow.filter(id=row.id).update(**new, done_at=done_at, source=source, written_at=now)
+    said = {"source": source, "writer": None, "written_at": now}
+    await FactRow.filter(id=row.id).update(**new, **said, done_at=done_at)
     await search.add(chat_id, "fact", [row.id])
     return "updated" if row.text else "added"
 
@@ -103,6 +104,7 @@ async def _journal(row: FactRow) -> None:
         text=row.text,
         source=row.source,
         written_at=row.written_at,
+        writer=row.writer,
     )
 
 
@@ -118,7 +120,7 @@ async def remove(chat_id: int, owner: str, category: str, name: str, now: dateti
         return False
     await _journal(row)
     await FactRow.filter(id=row.id).update(
-        text="", source=None, due=None, done_at=None, written_at=now
+        text="", source=None, due=None, done_at=None, writer=None, written_at=now
     )
     return True
 
@@ -293,10 +295,8 @@ async def _go_back(chat_id: int, fact_ids: Sequence[int]) -> None:
         before = {version.fact_id: version for version in await earlier.order_by("id")}
         await FactRow.filter(id__in=[one for one in part if one not in before]).delete()
         for fact_id, old in before.items():
-            fact = FactRow.filter(id=fact_id)
-            await fact.update(
-                text=old.text, source=old.source, written_at=old.written_at, due=None, done_at=None
-            )
+            was = {key: getattr(old, key) for key in ("text", "source", "written_at", "writer")}
+            await FactRow.filter(id=fact_id).update(**was, due=None, done_at=None)
         await FactVersion.filter(id__in=[version.id for version in before.values()]).delete()
         await search.add(chat_id, "fact", list(before))
 
@@ -310,6 +310,10 @@ async def forget(chat_id: int, user_ids: Sequence[str]) -> int:
     for part in chunks(own):
         await FactVersion.filter(chat_id=chat_id, fact_id__in=part).delete()
         await FactRow.filter(id__in=part).delete()
+    theirs = {"chat_id": chat_id, "writer__in": [one for one in user_ids if len(one) <= _WRITER]}
+    await FactVersion.filter(**theirs).delete()
+    edited = [row.id for row in await FactRow.filter(**theirs).only("id")]
+    await _go_back(chat_id, edited)
     unnoted = MessageRow.filter(chat_id=chat_id, user_id__in=user_ids, activity_id=None)
     around = [row.seq for row in await unnoted.filter(skipped=None).only("seq")]
     said: list[int] = []
@@ -317,7 +321,7 @@ async def forget(chat_id: int, user_ids: Sequence[str]) -> int:
         rows = MessageRow.filter(chat_id=chat_id, seq__in=part, user_id__in=user_ids)
         said += [row.seq for row in await rows.only("seq")]
     changed = await take_back(chat_id, said)
-    return len(own) + changed + await take_back_around(chat_id, around)
+    return len(own) + len(edited) + changed + await take_back_around(chat_id, around)
 
 
 async def everything(chat_id: int) -> list[tuple[FactRow, list[FactVersion]]]:

@@ -11,7 +11,7 @@ from .models import Message as MessageRow
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Row counts of a chat and the times of its last work."""
+    """Row counts of a chat, of notes those that have a text, and the times of its last work."""
 
     messages: int
     pending: int
@@ -34,13 +34,13 @@ async def counts(chat_id: int) -> Counts:
     chat = await Chat.get(id=chat_id)
     messages = MessageRow.filter(chat_id=chat_id)
     note = await Activity.filter(chat_id=chat_id).order_by("-number").first()
-    memories = Memory.filter(chat_id=chat_id)
-    rollup = await memories.order_by("-written_at").first()
+    rollup = await Memory.filter(chat_id=chat_id).order_by("-written_at").first()
+    memories = Memory.filter(chat_id=chat_id).exclude(text="")
     return Counts(
         messages=await messages.count(),
         pending=await messages.filter(activity_id=None, skipped=None).count(),
         skipped=await messages.filter(skipped__isnull=False).count(),
-        activities=await Activity.filter(chat_id=chat_id).count(),
+        activities=await Activity.filter(chat_id=chat_id).exclude(text="").count(),
         days=await memories.filter(kind="day").count(),
         months=await memories.filter(kind="month").count(),
         years=await memories.filter(kind="year").count(),

@@ -111,10 +111,31 @@ async def stale_activities(chat_id: int) -> list[Activity]:
     return await _with_ranges(chat_id, rows)
 
 
+async def rewritable(chat_id: int) -> int:
+    """How many of these have a message left to be written from."""
+    found: set[int] = set()
+    for part in chunks(await sql.stale_activities(chat_id)):
+        left = MessageRow.filter(chat_id=chat_id, activity_id__in=part, withdrawn_at=None)
+        found |= set(cast("list[int]", await left.distinct().values_list("activity_id", flat=True)))
+    return len(found)
+
+
 async def memory(chat_id: int, kind: MemoryKind, period: str) -> Memory | None:
     """The current text of a day, month or year; None while it is being rewritten."""
     row = await MemoryRow.get_or_none(chat_id=chat_id, kind=kind, period=period, stale=False)
     return None if row is None else _to_memory(row)
+
+
+async def rewriting(chat_id: int, kind: MemoryKind, periods: Iterable[str]) -> set[str]:
+    """Those of these periods that wait to be written anew: the memory, or an activity of a day."""
+    found: set[str] = set()
+    for part in chunks(sorted(periods)):
+        stale = MemoryRow.filter(chat_id=chat_id, kind=kind, period__in=part, stale=True)
+        found |= {row.period for row in await stale.only("period")}
+        if kind == "day":
+            noted = ActivityRow.filter(chat_id=chat_id, date__in=part, stale=True)
+            found |= {row.date for row in await noted.only("date")}
+    return found
 
 
 async def target(chat_id: int, kind: MemoryKind, period: str) -> Memory | None:

@@ -231,6 +231,8 @@ class Fact(Model, metaclass=Plain):
     done_at = fields.DatetimeField(null=True)
     created_at = fields.DatetimeField()
     written_at = fields.DatetimeField()
+    writer = fields.CharField(max_length=32, null=True)
+    """Who changed its text by hand, if somebody did; `source` is still what it was taken from."""
 
     class Meta(Model.Meta):
         table = "nianlun_fact"
@@ -251,6 +253,7 @@ class FactVersion(Model, metaclass=Plain):
     text = fields.TextField()
     source: int | None = fields.BigIntField(null=True)
     written_at = fields.DatetimeField()
+    writer = fields.CharField(max_length=32, null=True)
 
     class Meta(Model.Meta):
         table = "nianlun_fact_version"

@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
 import json
+from typing import Literal
 
 from tortoise.expressions import F
 
 from ..errors import Overtaken
-from ..types import Activity, Memory, MemoryKind, Note, RollupTask, Window, is_edited
+from ..types import Activity, Memory, MemoryKind, Note, RollupTask, Usage, Window, is_edited
 from . import facts, search, sql
 from .database import transactional
 from .models import Activity as ActivityRow
@@ -72,13 +73,19 @@ async def ask_again(chat_id: int) -> int:
 
 @transactional
 async def replace_activity(
-    chat_id: int, activity: Activity, kept: Sequence[int], note: Note | None, now: datetime
+    chat_id: int,
+    activity: Activity,
+    kept: Sequence[int],
+    note: Note | None,
+    now: datetime,
+    by: Literal["model", "offline"] = "offline",
 ) -> None:
     """Write a stale activity anew from what is left of its window (`kept` seqs).
 
-    Without a note nothing is left worth keeping: its text is emptied. One that was emptied before,
-    for it held what was taken back, is kept as a blank version; one that only was to be written
-    again stands when there is no note. Raises Overtaken when more was taken back meanwhile.
+    Without a note nothing is left worth keeping, as `by` found: its text is emptied. One that was
+    emptied before, for it held what was taken back, is kept as a blank version; one that only was
+    to be written again stands when there is no note. Raises Overtaken when more was taken back
+    meanwhile.
     """
     query = ActivityRow.filter(chat_id=chat_id, number=activity.number)
     await query.update(stale=False)
@@ -92,7 +99,7 @@ async def replace_activity(
         text="" if note is None else note.text,
         key_messages="[]" if note is None else json.dumps(note.key_messages),
         version=F("version") + 1,
-        writer="offline" if note is None else note.writer,
+        writer=by if note is None else note.writer,
         written_at=now,
         usage=None if note is None else _cost(note),
         merged=note is None
@@ -140,11 +147,13 @@ async def _store_memory(chat_id: int, task: RollupTask, note: Note, now: datetim
         "stale": False,
     }
     if current is None:
+        gone = NoteVersion.filter(chat_id=chat_id, kind=task.kind, ref=task.period)
+        last = await gone.order_by("-version").first()
         row = await MemoryRow.create(
             chat_id=chat_id,
             kind=task.kind,
             period=task.period,
-            version=1,
+            version=1 if last is None else last.version + 1,
             sources=json.dumps(refs),
             closed=task.closes,
             **values,
@@ -154,6 +163,8 @@ async def _store_memory(chat_id: int, task: RollupTask, note: Note, now: datetim
         old = [] if task.rebuild else json.loads(current.sources)
         if not task.rebuild and is_edited(current.writer):
             values["writer"] = current.writer  # it stays theirs, whatever is added to it
+            # Also where it cost nothing, which tells it from what they typed themselves.
+            values["usage"] = values["usage"] or json.dumps(asdict(Usage()))
         values["merged"] = current.merged and await _tells_nothing_new(current, task)
         await MemoryRow.filter(id=current.id).update(
             version=current.version + 1,
@@ -245,6 +256,12 @@ async def hold(chat_id: int, task: RollupTask) -> None:
 
 @transactional
 async def discard(chat_id: int, kind: MemoryKind, period: str) -> None:
-    """Nothing is left that the memory was built on; should it return, it begins anew."""
-    await MemoryRow.filter(chat_id=chat_id, kind=kind, period=period).delete()
-    await NoteVersion.filter(chat_id=chat_id, kind=kind, ref=period).delete()
+    """Nothing is left that the memory was built on; should it return, its versions, all of them
+    blank by then, stand before it."""
+    query = MemoryRow.filter(chat_id=chat_id, kind=kind, period=period)
+    await query.update(text="", key_messages="[]")
+    for row in await query:
+        await keep_version(row)
+    await query.delete()
+    versions = NoteVersion.filter(chat_id=chat_id, kind=kind, ref=period)
+    await versions.update(text="", key_messages="[]", blanked=True)

@@ -6,9 +6,12 @@ import re
 
 from ..errors import SpeakerError
 from ..memory.render import display_names, one_line
+from ..memory.units import shortened
 from ..types import ME
 from . import speakers
 
+_LONGEST = 40
+"""Characters of a name that is told back."""
 _WITH_TAIL = re.compile(r"(.+?)(?:（尾号)?([0-9]+)）?", re.DOTALL)
 
 
@@ -27,7 +30,7 @@ async def person(chat_id: int, typed: str, character: str) -> str:
         if error.user_ids:
             shown = "、".join(display_names(dict.fromkeys(error.user_ids, typed)).values())
             raise SpeakerError(
-                f"叫 {one_line(typed)[:40]} 的不止一人，请写清是哪一个：{shown}",
+                f"叫 {shortened(one_line(typed), _LONGEST)} 的不止一人，请写清是哪一个：{shown}",
                 error.user_ids,
             ) from error
         if (split := _WITH_TAIL.fullmatch(typed)) is not None:
@@ -35,4 +38,4 @@ async def person(chat_id: int, typed: str, character: str) -> str:
             meant = [user_id for user_id in bearers if user_id.endswith(split[2])]
             if len(meant) == 1:
                 return meant[0]
-        raise SpeakerError(f"这里没有叫 {one_line(typed)[:40]} 的人") from error
+        raise SpeakerError(f"这里没有叫 {shortened(one_line(typed), _LONGEST)} 的人") from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 import json
@@ -32,6 +32,14 @@ _BELOW: dict[MemoryKind, tuple[tuple[MemoryKind, int], ...]] = {
 }
 """The layers of memories under each, with how much of a date is their period."""
 _MOMENT = timedelta(microseconds=1)
+NOTHING_LEFT = "里记下的都删掉或清空了，没有剩下可以写的"
+"""What became of a period that has no text any more, without a full stop."""
+WHY_EMPTY: dict[Literal["deleted", "waiting", "left"], str] = {
+    "deleted": "已经删掉了",
+    "waiting": "里面有话收回了，正等着重写",
+    "left": "已经清空：里面有话收回、删掉或忘记了，没有剩下值得记的",
+}
+"""What became of an activity that has no text, without a full stop."""
 
 
 class Emptied(NamedTuple):
@@ -104,7 +112,8 @@ async def beneath(chat_id: int, note: Memory | Activity) -> Held:
     for kind, length in _BELOW[note.kind]:
         for memory in await memories.memories(chat_id, kind, {date[:length] for date in dates}):
             held[kind, memory.period] = memory
-    return Held(held, {activity.number: activity for activity in activities}, found)
+    theirs = {key: await _persons_words(chat_id, one) for key, one in held.items()}
+    return Held(held, {activity.number: activity for activity in activities}, found, theirs)
 
 
 async def _activities(chat_id: int, note: Memory, said: Mapping[int, MessageRow]) -> list[Activity]:
@@ -153,14 +162,29 @@ async def texts(
 
     `note`: as it stands; None where only earlier versions are wanted.
     """
-    found: list[Text] = []
-    for one in (*await memories.versions(chat_id, kind, ref), *([] if note is None else [note])):
-        found.append(Text(one.text, one.writer, one.written_at, one.version))
+    found = [
+        Text(
+            old.text,
+            old.writer,
+            old.written_at,
+            old.version,
+            frozenset(json.loads(old.sources)),
+            old.usage is not None,
+        )
+        for old in await memories.versions(chat_id, kind, ref)
+    ]
+    if note is not None:
+        text = Text(note.text, note.writer, note.written_at, note.version)
+        if isinstance(note, Memory) and note.edited:
+            paid = MemoryRow.filter(chat_id=chat_id, kind=kind, period=ref, version=note.version)
+            written = await paid.filter(usage__isnull=False).exists()
+            text = text._replace(sources=frozenset(note.sources), written=written)
+        found.append(text)
     grows = kind != "activity"
     return [(text, edit_of(text, found[:place], grows=grows)) for place, text in enumerate(found)]
 
 
-async def persons_words(chat_id: int, note: Memory) -> str:
+async def _persons_words(chat_id: int, note: Memory) -> str:
     """What in a note's text a person wrote; empty where a writer wrote all of it."""
     if not is_edited(note.writer):
         return ""
@@ -185,11 +209,30 @@ async def emptied(chat_id: int, number: int) -> Emptied | None:
 
 
 async def nothing_left(chat_id: int, period: str) -> bool:
-    """Whether a day, month or year was noted and all its activities were deleted or emptied."""
+    """Whether a day, month or year was noted and there is nothing to write it from any more."""
     noted = ActivityRow.filter(chat_id=chat_id, date__startswith=period)
-    stands = noted.filter(Q(stale=True) | ~Q(text=""))
     days = MemoryRow.filter(chat_id=chat_id, kind="day", period__startswith=period)
-    return await noted.exists() and not await stands.exists() and not await days.exists()
+    if not await noted.exists():
+        return False
+    for standing in (noted.exclude(text=""), days.exclude(text="")):
+        if await standing.exists():
+            return False
+    return not await has_lines(chat_id, await noted.filter(stale=True).only("id"))
+
+
+async def has_lines(chat_id: int, activities: Sequence[ActivityRow]) -> bool:
+    """Whether a message that stands is in the window of any of these activities."""
+    for part in chunks([row.id for row in activities]):
+        said = MessageRow.filter(chat_id=chat_id, activity_id__in=part, withdrawn_at=None)
+        if await said.exists():
+            return True
+    return False
+
+
+async def unwritten(chat_id: int, period: str) -> str:
+    """Why a day, month or year has no memory, in words without a full stop."""
+    gone = await nothing_left(chat_id, period)
+    return f"{period} {NOTHING_LEFT if gone else '还没有写成记忆'}"
 
 
 async def facts_why(chat_id: int, category: str, name: str) -> list[FactWhy]:
@@ -207,5 +250,6 @@ async def _fact_why(row: FactRow) -> FactWhy:
         written_at=row.written_at,
         due=row.due,
         source=None if source is None else to_message(source),
+        writer=row.writer,
         journal=tuple((old.text, old.written_at) for old in reversed(await facts.journal(row.id))),
     )

@@ -138,6 +138,8 @@ class FactText:
     text: str
     written_at: datetime
     source: int | None = None
+    writer: str | None = None
+    """Who changed it by hand, if somebody did."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
-from itertools import takewhile
+from itertools import dropwhile
 import json
 from typing import TypeAlias, cast
 
@@ -17,6 +17,7 @@ from ..errors import CorrectionError, NoteRejected
 from ..memory.diary import DIARY_UNITS
 from ..memory.edits import checked_edit
 from ..memory.keymarks import find_key_messages, renumber_key_marks
+from ..memory.units import shortened
 from ..memory.vault import digest
 from ..types import Activity, Memory, NoteKind, is_edited
 from . import editing, search
@@ -43,7 +44,7 @@ class Edits:
     def __init__(self, chat_id: int, seqs: Numbers, editor: str, now: datetime) -> None:
         self._chat_id = chat_id
         self._seqs = seqs
-        self._editor = editor
+        self.editor = editor
         self._now = now
         self.made = 0
         self.refused: list[str] = []
@@ -55,7 +56,7 @@ class Edits:
         theirs: Activity | Memory,
         exported: str,
         *,
-        sources: Collection[str] = (),
+        sources: Sequence[str] = (),
         tainted: bool,
     ) -> None:
         """Of a note that is here; `exported` is the digest of the text that was changed, and
@@ -75,7 +76,9 @@ class Edits:
             if awaited:
                 await self._fill(row, text)
             else:
-                await editing.rewrite(self._chat_id, kind, ref, text, self._editor, self._now)
+                await editing.rewrite(
+                    self._chat_id, kind, ref, text, self.editor, self._now, sources
+                )
         except (CorrectionError, NoteRejected) as error:
             why = reason(error).removeprefix(called).strip()
             self.refused.append(f"{called} {why}{f'；{_WRITTEN_ANEW}' if awaited else ''}")
@@ -88,7 +91,7 @@ class Edits:
         theirs: Activity | Memory,
         text: str,
         exported: str,
-        sources: Collection[str],
+        sources: Sequence[str],
     ) -> bool:
         """Whether the edit was taken before. Raises CorrectionError when somebody else has
         written the note since it was exported."""
@@ -102,12 +105,11 @@ class Edits:
             never_here = all(one.version != theirs.version for one in texts)
         else:
             never_here = not was.text and exported != digest("")
+        is_known = was is not None or (never_here and len(later) > 0)
         if never_here:
-            # What the machine wrote for want of it tells nothing else.
-            written = list(takewhile(lambda one: _is_of(one, sources), later))
-            later = later[len(written) :]
-            was = next(iter([*reversed(written), *later]), None)
-        if was is None or not all(self._is_own(one, was) for one in later):
+            # What the machine wrote for want of it; more than was exported is owed again.
+            later = list(dropwhile(lambda one: not is_edited(one.writer), later))
+        if not is_known or not all(self._is_own(one, sources) for one in later):
             raise CorrectionError(MOVED_ON)
         return False
 
@@ -122,7 +124,7 @@ class Edits:
             text=text,
             key_messages=json.dumps(list(keys)),
             version=row.version + 1,
-            writer=self._editor,
+            writer=self.editor,
             written_at=self._now,
             usage=None,
             merged=False,
@@ -132,15 +134,10 @@ class Edits:
             self._chat_id, kind, [row.id if isinstance(row, MemoryRow) else row.number]
         )
 
-    def _is_own(
-        self,
-        later: _Text,
-        exported: _Text,
-    ) -> bool:
+    def _is_own(self, later: _Text, sources: Sequence[str]) -> bool:
         """Whether nothing was added to it: then it is an earlier edit of the same export."""
-        sources = [getattr(one, "sources", None) for one in (later, exported)]
-        added = isinstance(later, MemoryRow) and sources[0] != sources[1]
-        return later.writer == self._editor and not added
+        told = json.loads(later.sources) if isinstance(later, MemoryRow) else []
+        return later.writer == self.editor and set(told) <= set(sources)
 
     def _wrong(self, typed: str, tainted: bool) -> str:
         """Why this text of the file is not taken; empty where nothing is wrong."""
@@ -153,7 +150,7 @@ class Edits:
         unknown = [seq for seq in find_key_messages(typed) if self._seqs.get(seq) is None]
         if not unknown:
             return ""
-        return f"引用的 #{str(unknown[0])[:_LONGEST_NUMBER]} 不在文件里，没有照改"
+        return f"引用的 #{shortened(str(unknown[0]), _LONGEST_NUMBER)} 不在文件里，没有照改"
 
     def new_activity(self, noted: Noted, citable: Collection[int], *, tainted: bool) -> Noted:
         """An edited activity of which nothing is here: with the editor's text or, where that is
@@ -171,7 +168,7 @@ class Edits:
         return replace(
             noted,
             activity=replace(
-                activity, version=theirs.version + 1, writer=self._editor, written_at=self._now
+                activity, version=theirs.version + 1, writer=self.editor, written_at=self._now
             ),
             state=noted.state and replace(noted.state, merged=False, stale=False, usage=None),
         )
@@ -197,7 +194,7 @@ class Edits:
         return replace(
             theirs,
             memory=replace(
-                memory, version=memory.version + 1, writer=self._editor, written_at=self._now
+                memory, version=memory.version + 1, writer=self.editor, written_at=self._now
             ),
             state=theirs.state and replace(theirs.state, merged=False, stale=False, usage=None),
         )
@@ -245,12 +242,6 @@ def _since(
     return texts[found[-1]], texts[found[-1] + 1 :]
 
 
-def _is_of(text: _Text, sources: Collection[str]) -> bool:
-    """Whether nobody edited it, and nothing but these is told in it."""
-    told = [] if isinstance(text, ActivityRow) else json.loads(text.sources)
-    return not is_edited(text.writer) and set(told) <= set(sources)
-
-
 def _place(row: ActivityRow | MemoryRow) -> tuple[NoteKind, str]:
     if isinstance(row, MemoryRow):
         return cast("NoteKind", row.kind), row.period
@@ -262,6 +253,25 @@ def is_awaited(row: ActivityRow | MemoryRow, theirs: Activity | Memory, exported
     exported, and nothing was written here since."""
     same = ((one.version, one.writer, one.written_at) for one in (row, theirs))
     return row.stale and not row.text and exported != digest("") and len(set(same)) == 1
+
+
+def lacks_words(
+    row: ActivityRow | MemoryRow,
+    theirs: Activity | Memory,
+    of: Noted | Remembered,
+    *,
+    is_new: bool,
+) -> bool:
+    """Whether words are gone from here that the file may still have, in what is above it too.
+
+    A text that is only to be written again stands until then; and nothing was taken back where
+    the file itself owes the text, or where an edit of it could not be taken.
+    """
+    if row.text or not row.stale:
+        return False
+    if of.exported is not None and is_awaited(row, theirs, of.exported):
+        return False
+    return of.state is None or not (is_new or (of.state.stale and not theirs.text))
 
 
 def reason(error: Exception) -> str:

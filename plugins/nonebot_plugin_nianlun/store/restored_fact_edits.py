@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+import re
 
 from ..errors import CorrectionError, NoteRejected, NotRecorded
 from ..memory.calendar import Calendar
@@ -33,6 +34,11 @@ _LONGEST_DAY = 20
 """Characters of what is told back in its place."""
 _BOTH = "的到期日用了标记里改的（{}），没有用正文里说的 {}"
 _CLOSED = "说已经做到了，标记里改的到期日没有用"
+_UNREAD = "正文里的 {} 没有读成日子，到期日还是 {}"
+_NUMBERS = re.compile(r"(?<!\d)(?:1[0-2]|0?[1-9])[-/.](?:3[01]|[12]\d|0?[1-9])(?!\d)", re.ASCII)
+"""What may be meant for a month and a day, or for something else."""
+_MARKUP = re.compile(r"~~.*?~~|[*`]+")
+"""What Markdown strikes out, and its marks within words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +123,10 @@ class FactEdits:
         return await restored_facts.restore(self._chat_id, exported)
 
     async def _add(self, fact: KnownFact, content: str, dated: _Dated) -> int:
-        at = fact.text.written_at if _is_as_exported(fact) else self._now
-        text = replace(fact.text, text=content, written_at=at)
+        text = fact.text
+        if not _is_as_exported(fact):
+            edit = {"text": content, "written_at": self._now, "writer": self._edits.editor}
+            text = replace(text, **edit)
         self._edits.made += 1
         return await restored_facts.restore(
             self._chat_id, replace(fact, text=text, due=dated.due, done_at=dated.done_at)
@@ -129,18 +137,19 @@ class FactEdits:
 
         The day is counted from when the promise was given: most edits leave it as it was.
         """
-        day = None
-        if fact.category == PROMISE and fact.name is not None and not _is_as_exported(fact):
+        day, is_as_exported = None, _is_as_exported(fact)
+        if fact.category == PROMISE and fact.name is not None and not is_as_exported:
             given_at = await self._given_at(fact)
-            day = due_day(content, given_at, self._calendar)
+            day = due_day(_MARKUP.sub("", content), given_at, self._calendar)
         named = None if day is None else day.isoformat()
         item = FactItem(fact.category, fact.name or "", content, named)
         if is_kept(item):
             told = _CLOSED if fact.redated and fact.due else ""
-            return _Dated(None, fact.done_at if _is_as_exported(fact) else self._now, told)
+            return _Dated(None, fact.done_at if is_as_exported else self._now, told)
         done_at = None if fact.category == PROMISE else fact.done_at
         if not fact.redated:
-            return _Dated(due_after(item, earlier), done_at)
+            told = "" if named or is_as_exported else _unread(content, earlier)
+            return _Dated(due_after(item, earlier), done_at, told)
         told = _BOTH.format(fact.due or "没有", named) if named and named != fact.due else ""
         return _Dated(fact.due, done_at, told)
 
@@ -184,17 +193,26 @@ class FactEdits:
             text=row.text,
             source=row.source,
             written_at=row.written_at,
+            writer=row.writer,
         )
+        writer = row.writer if plain(content) == plain(row.text) else self._edits.editor
         # It stays with its message: taken back, that takes along what was made of it.
         await Fact.filter(id=row.id).update(
             text=content,
             due=dated.due,
             done_at=dated.done_at,
             written_at=self._now,
+            writer=writer,
             note_key=same_key(content) if fact.name is None else None,
         )
         await search.add(self._chat_id, "fact", [row.id])
         self._edits.made += 1
+
+
+def _unread(content: str, earlier: str | None) -> str:
+    """That a day which stays may not be the one that new words mean."""
+    found = _NUMBERS.search(content) if earlier else None
+    return _UNREAD.format(found[0], earlier) if found else ""
 
 
 def _is_as_exported(fact: KnownFact) -> bool:

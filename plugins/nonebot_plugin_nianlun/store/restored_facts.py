@@ -22,8 +22,8 @@ async def restore(chat_id: int, fact: KnownFact) -> bool:
         await _create(chat_id, fact)
         return True
     stored = await FactVersion.filter(fact_id=row.id).order_by("id")
-    known = [FactText(old.text, old.written_at, old.source) for old in stored]
-    known.append(FactText(row.text, row.written_at, row.source))
+    known = [FactText(old.text, old.written_at, old.source, old.writer) for old in stored]
+    known.append(FactText(row.text, row.written_at, row.source, row.writer))
     seen = {(text.text, text.written_at) for text in known}
     new = [text for text in texts if (text.text, text.written_at) not in seen]
     if not new:
@@ -37,6 +37,7 @@ async def restore(chat_id: int, fact: KnownFact) -> bool:
         text=newest.text,
         source=newest.source,
         written_at=newest.written_at,
+        writer=newest.writer,
         due=due,
         done_at=done_at,
         note_key=_note_key(fact, newest.text),
@@ -80,6 +81,7 @@ async def _create(chat_id: int, fact: KnownFact) -> None:
         done_at=fact.done_at,
         created_at=fact.created_at or min(text.written_at for text in (*fact.journal, fact.text)),
         written_at=fact.text.written_at,
+        writer=fact.text.writer,
     )
     await search.add(chat_id, "fact", [row.id])
     await _write_journal(chat_id, row.id, fact.journal)
@@ -93,4 +95,5 @@ async def _write_journal(chat_id: int, fact_id: int, texts: Sequence[FactText]) 
             text=text.text,
             source=text.source,
             written_at=text.written_at,
+            writer=text.writer,
         )

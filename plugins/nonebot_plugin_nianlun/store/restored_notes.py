@@ -24,7 +24,7 @@ from .models import Memory as MemoryRow
 from .models import Message as MessageRow
 from .numbers import Cover, Numbers, next_number
 from .records import Noted, Refused, Remembered, Version
-from .restored_edits import Edits, is_awaited
+from .restored_edits import Edits, lacks_words
 from .restored_moments import Moments
 from .restored_versions import EarlierTexts
 from .restored_windows import MAY_BE_NOTED, Runs, day_told, holds_all, state_of, without
@@ -79,6 +79,9 @@ class NoteRestorer:
         theirs, state = noted.activity, noted.state
         if theirs.number in self._activities:
             raise Refused(f"活动编号 {theirs.number} 在文件里有两次")
+        if _is_bare(noted):
+            await self._bury(noted)
+            return
         runs = self._window(theirs)
         keys = self._keys(theirs.key_messages)
         all_runs, runs = runs, without(runs, self.unnoted)
@@ -139,14 +142,13 @@ class NoteRestorer:
         if state:
             self._merged[str(row.number)] = is_new and state.merged and not (tainted or lost)
         # What the file itself owes has been seen to in all of its notes.
-        if tainted or _lacks_words(row, theirs, noted, is_new=is_new):
+        if tainted or lacks_words(row, theirs, noted, is_new=is_new):
             self._tainted.add(theirs.number)
 
     async def _keep_out(self, noted: Noted) -> None:
         """Of an activity that somebody removed here there is a number, and nothing else."""
         theirs = noted.activity
-        if noted.exported is not None:
-            self._edits.refused.append(f"活动 &{theirs.number} 在这里已经删掉了，没有照改")
+        self._refuse_edit(noted)
         gone = ActivityRow.filter(chat_id=self._chat_id, date=theirs.date, origin=theirs.origin)
         row = await gone.filter(time=theirs.time, text="", stale=False).first()
         if row is None:
@@ -156,6 +158,27 @@ class NoteRestorer:
         for run in theirs.ranges:
             self._cover.add(*run)
         self._tainted.add(theirs.number)
+
+    async def _bury(self, noted: Noted) -> None:
+        """Of an activity of which the file itself has nothing left: number and writer."""
+        theirs = noted.activity
+        self._refuse_edit(noted)
+        here = ActivityRow.filter(chat_id=self._chat_id, date=theirs.date, origin=theirs.origin)
+        same = here.filter(time=theirs.time).exclude(id__in=self.claimed).order_by("number")
+        row = await same.filter(text="").first() or await same.first()
+        if row is None:
+            row = await self._create_activity(noted, [], "", [], stale=False)
+            of_it = "activity", str(row.number), noted.versions, []
+            await self._earlier.restore(*of_it, tainted=True)
+        if not row.text:
+            # One that stands is taken out by the removal that the file tells of.
+            self.claimed.add(row.id)
+        self._activities[theirs.number] = row.number, theirs.date
+
+    def _refuse_edit(self, noted: Noted) -> None:
+        if noted.exported is not None:
+            told = f"活动 &{noted.activity.number} 在这里已经删掉了，没有照改"
+            self._edits.refused.append(told)
 
     def _window(self, theirs: Activity) -> list[tuple[int, int]]:
         """The runs of `seq` here that the window covers."""
@@ -273,7 +296,7 @@ class NoteRestorer:
         self._periods.add(memory.period)
         if theirs.state:
             self._merged[memory.period] = is_new and theirs.state.merged and not (tainted or lost)
-        if tainted or _lacks_words(row, memory, theirs, is_new=is_new):
+        if tainted or lacks_words(row, memory, theirs, is_new=is_new):
             self._tainted.add(memory.period)
 
     async def _add_to(
@@ -364,20 +387,10 @@ class NoteRestorer:
         return MemoryRow.filter(chat_id=self._chat_id, kind=lower, period__in=list(refs))
 
 
-def _lacks_words(
-    row: ActivityRow | MemoryRow,
-    theirs: Activity | Memory,
-    of: Noted | Remembered,
-    *,
-    is_new: bool,
-) -> bool:
-    """Whether words are gone from here that the file may still have, in what is above it too.
-
-    A text that is only to be written again stands until then; and nothing was taken back where
-    the file itself owes the text, or where an edit of it could not be taken.
-    """
-    if row.text or not row.stale:
-        return False
-    if of.exported is not None and is_awaited(row, theirs, of.exported):
-        return False
-    return of.state is None or not (is_new or (of.state.stale and not theirs.text))
+def _is_bare(noted: Noted) -> bool:
+    """Whether it was deleted, or all of its window taken back, in the file itself."""
+    theirs, state = noted.activity, noted.state
+    if theirs.origin == "window":
+        return not theirs.ranges
+    left = theirs.ranges or theirs.text or (state is not None and state.stale)
+    return not left and noted.exported is None

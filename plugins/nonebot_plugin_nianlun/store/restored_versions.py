@@ -45,6 +45,8 @@ class EarlierTexts:
         tainted: bool,
     ) -> None:
         """The earlier texts of a note that is new here; `sources` are those of its text."""
+        # Of a note that is not here any more there may be blank ones.
+        await NoteVersion.filter(chat_id=self._chat_id, kind=kind, ref=ref).delete()
         texts = ["" if tainted else self._kept(kind, old) for old in versions]
         await NoteVersion.bulk_create(
             self._version(kind, ref, old.version, text, old, sources)

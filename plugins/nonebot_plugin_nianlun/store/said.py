@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,15 @@ from .models import Message as MessageRow
 from .reading import ReadThread
 from .search_schema import MAY_BE_FOUND
 
-# Both read through all messages of a chat, so they are not done where writing would wait for them.
+# All read through all messages of a chat, so they are not done where writing would wait for them.
 # An index by speaker would not spare that: whether a message may be shown, and when it was said,
 # stands in its row.
 _SHOWN = f"FROM nianlun_message WHERE chat_id = ? AND {MAY_BE_FOUND.format(row='')}"
 _HEARD = f"SELECT user_id, count(*), max(time) {_SHOWN} GROUP BY user_id"
 _LINES_OF = f"SELECT seq {_SHOWN} AND user_id = ? ORDER BY time DESC, seq DESC LIMIT ? OFFSET ?"
+_WRITTEN = f"SELECT seq {_SHOWN} AND text LIKE ? ESCAPE '\\'"
+_LONGEST_PATTERN = 500
+_ESCAPED = str.maketrans({char: f"\\{char}" for char in "\\%_"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,28 @@ async def lines_of(path: Path, chat_id: int, user_id: str, skip: int, limit: int
     seqs = [seq for (seq,) in await _read(path, _LINES_OF, (chat_id, user_id, limit, skip))]
     rows = await _shown(chat_id).filter(seq__in=seqs).order_by("-time", "-seq")
     return [to_message(row) for row in rows]
+
+
+async def written(
+    path: Path,
+    chat_id: int,
+    typed: str,
+    limit: int,
+    speaker: str | None = None,
+    within: tuple[datetime, datetime] | None = None,
+) -> list[int]:
+    """The newest lines that hold the first 500 characters of `typed` as they stand, but for the
+    case of Latin letters; only what `speaker` said, and from the first moment until before the
+    second. Raises StoreError."""
+    query, values = _WRITTEN, [chat_id, f"%{typed[:_LONGEST_PATTERN].translate(_ESCAPED)}%"]
+    if speaker is not None:
+        query += " AND user_id = ?"
+        values.append(speaker)
+    if within is not None:
+        query += " AND time >= ? AND time < ?"
+        values += [moment.astimezone(UTC).isoformat(" ") for moment in within]
+    query += " ORDER BY time DESC, seq DESC LIMIT ?"
+    return [seq for (seq,) in await _read(path, query, (*values, limit))]
 
 
 async def originals(chat_id: int, seqs: Iterable[int]) -> dict[int, Original]:

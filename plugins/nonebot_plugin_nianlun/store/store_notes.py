@@ -86,9 +86,11 @@ async def supersede(chat_id: int, note_id: int, content: str, now: datetime) -> 
         text=row.text,
         source=row.source,
         written_at=row.written_at,
+        writer=row.writer,
     )
+    at = max(now, row.written_at)
     await Fact.filter(id=row.id).update(
-        text=content, note_key=key, source=None, written_at=max(now, row.written_at)
+        text=content, note_key=key, source=None, writer=None, written_at=at
     )
     await search.add(chat_id, "fact", [row.id])
     return Added(row.id, is_new=True)

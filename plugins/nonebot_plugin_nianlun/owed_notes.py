@@ -1,0 +1,40 @@
+"""What is owed of a chat's notes beside those of messages that no note covers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from .memory.rollups import Due, RollupPolicy, plan_all
+from .store import memories, messages
+
+if TYPE_CHECKING:
+    from .lifecycle import Nianlun
+
+_PENDING_LIMIT = 2000
+"""Messages that are looked through for the days that they keep open."""
+
+
+async def count(nianlun: Nianlun, chat_id: int) -> int:
+    """How many notes are to be written or written anew beside those of pending messages."""
+    pending = await messages.pending(chat_id, _PENDING_LIMIT)
+    days = {nianlun.calendar.day_of(message.time).isoformat() for message in pending}
+    due = await rollups(nianlun, chat_id, days)
+    return await memories.rewritable(chat_id) + sum(bool(item.sources) for item in due)
+
+
+async def rollups(nianlun: Nianlun, chat_id: int, waiting: Collection[str]) -> list[Due]:
+    """The days, months and years that are due once activities are written anew.
+
+    `waiting` are the days of pending messages: they are closed once those are noted.
+    """
+    layers = await memories.memory_states(chat_id)
+    open_days = [m.period for m in layers if m.kind == "day" and (m.stale or not m.closed)]
+    activities = [
+        replace(one, stale=False, merged=False) if one.stale else one
+        for one in await memories.activity_states(chat_id, open_days)
+    ]
+    today = nianlun.calendar.day_of(nianlun.clock.now())
+    policy = RollupPolicy(nianlun.settings.rollup_pending_activities, nianlun.settings.keep_days)
+    return plan_all(activities, layers, today, policy, waiting)
