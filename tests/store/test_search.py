@@ -25,6 +25,7 @@ from plugins.nonebot_plugin_nianlun.store import (
     recording,
     search,
     search_check,
+    search_schema,
 )
 from plugins.nonebot_plugin_nianlun.store.models import Fact, Memory
 from plugins.nonebot_plugin_nianlun.store.models import Message as Row
@@ -356,6 +357,19 @@ async def test_a_file_that_is_no_database_is_said(tmp_path: Path) -> None:
     with pytest.raises(StoreError):
         await broken.find(1, about("海棠"))
     await broken.close()
+
+
+async def test_the_index_stays_in_few_parts(world: World, database_file: Path) -> None:
+    """Each is looked into by every search."""
+    for number in range(15):
+        await record(said(number + 1, f"第{number}句"))
+    with reading(database_file) as connection:
+        parts = "SELECT count(DISTINCT segid) FROM nianlun_search_idx"
+        assert connection.execute(parts).fetchone()[0] <= 6
+        search_schema.start_over(connection)
+        search_schema.keep_few_parts(connection)
+        kept = "SELECT v FROM nianlun_search_config WHERE k = 'crisismerge'"
+        assert connection.execute(kept).fetchall() == [(4,)]
 
 
 async def test_names_are_all_that_people_have_had(world: World, reader: Finder) -> None:

@@ -38,7 +38,7 @@ from ..errors import (
     StoreUnavailable,
 )
 from . import leftovers, models
-from .search_schema import SEARCH_OBJECTS, drop_half
+from .search_schema import SEARCH_OBJECTS, drop_half, keep_few_parts
 from .sql import SCHEMA_OBJECTS
 from .transaction import in_one_go, is_running
 
@@ -219,6 +219,7 @@ def _inspect(path: Path, *, finish: bool) -> list[str]:
                 drop_half(connection)
                 for statement in (*SCHEMA_OBJECTS, *SEARCH_OBJECTS):
                     connection.execute(statement)
+                keep_few_parts(connection)
             return pending
     except OSError as error:
         raise StoreUnavailable(f"打不开数据库 {path}：{error.strerror or error}") from error
