@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+import os
 from pathlib import Path
 import random
 import sqlite3
@@ -81,12 +82,11 @@ async def test_a_withdrawn_text_leaves_every_file(world: World) -> None:
 
 async def test_a_withdrawn_text_leaves_the_search_index_too(world: World) -> None:
     """The index takes a term out by a mark beside it, and drops both only where it merges."""
-    words = [f"zqx{letter}kvbw" for letter in "adgjm"]
+    words = [f"zqx{letter}kvbw" for letter in "ad"]
     for number, word in enumerate(words):
         await world.say(f"the password is {word}", local(DAY, 9, number))
     assert await Traces(world.file).remove()
     await world.withdraw("2")
-    await world.withdraw("5")
     with closing(sqlite3.connect(world.file)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         parts = connection.execute("SELECT block FROM nianlun_search_data").fetchall()
@@ -95,7 +95,7 @@ async def test_a_withdrawn_text_leaves_the_search_index_too(world: World) -> Non
     assert await Traces(world.file).remove()
     whole = world.file.read_bytes()
     for word in words:
-        assert (word[3:].encode() in whole) is (word not in (words[1], words[4]))
+        assert (word[3:].encode() in whole) is (word != words[1])
     assert files_with(world, words[1]) == set()
 
 
@@ -173,6 +173,23 @@ async def test_backups_are_made_anew_and_an_owners_own_are_named(world: World) -
     assert new != old
     with closing(sqlite3.connect(new)) as connection:
         assert connection.execute("SELECT count(*) FROM nianlun_message").fetchone() == (1,)
+
+
+async def test_a_backup_that_a_killed_process_left_half_made_goes(world: World) -> None:
+    folder = world.file.parent / "backups"
+    folder.mkdir()
+    half = folder / "20261127T100000-99-before-0007_fact_writers.part"
+    half.write_text(SECRET)
+    await noted_and_withdrawn(world)
+    erasing = Traces(world.file)
+    with warnings() as told:
+        assert not await erasing.remove()  # somebody may be making it
+        long_ago = time.time() - 120
+        os.utime(half, (long_ago, long_ago))
+        assert await erasing.remove()
+    assert files_with(world, SECRET) == set()
+    assert not half.exists()
+    assert not any(half.name in line for line in told)
 
 
 async def test_a_large_file_is_not_rewritten_for_every_withdrawal(

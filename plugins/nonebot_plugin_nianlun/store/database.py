@@ -239,11 +239,16 @@ def backups(path: Path) -> list[Path]:
     return sorted((path.parent / "backups").glob("*-before-*.db"))
 
 
+def half_made(path: Path) -> list[Path]:
+    """Copies that are being made, or were when a process was killed."""
+    return list((path.parent / "backups").glob("*-before-*.part*"))
+
+
 def back_up(connection: sqlite3.Connection, path: Path, what_follows: str) -> Path:
     """Put a copy beside the database, named after what it is made before."""
     folder = path.parent / "backups"
     folder.mkdir(exist_ok=True)
-    leftovers.remove(folder.glob("*-before-*.part*"))
+    leftovers.remove(half_made(path))
     # Another process may be doing the same in the same second.
     stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}"
     copy = folder / f"{stamp}-before-{what_follows}.db"

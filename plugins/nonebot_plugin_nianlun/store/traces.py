@@ -20,8 +20,8 @@ from tortoise.connection import get_connection
 from tortoise.exceptions import OperationalError
 
 from ..errors import Overtaken
-from . import sql
-from .database import BUSY_TIMEOUT_MS, back_up, backups, connect
+from . import leftovers, sql
+from .database import BUSY_TIMEOUT_MS, back_up, backups, connect, half_made
 from .models import Chat, Property
 
 _OWED = "erasing"
@@ -33,6 +33,8 @@ _LOCK_MS = 200
 """A checkpoint holds up writers while it waits for readers."""
 _SHARE = 200
 """A file is rewritten for at most one part in so many of the time."""
+_HALF_MADE = 60.0
+"""Seconds after which a backup that nobody has gone on with is not being made any more."""
 _ERASED = "erased:"
 """With the chat's row id: the key of what names the last erasure in it."""
 _ERASURES = (
@@ -163,6 +165,8 @@ class Traces:
         with closing(connect(self._path, _LOCK_MS / 1000)) as connection:
             if self._rewritten != erasure:
                 self._drop_backups(connection)
+                if self._is_being_copied():
+                    return False
             if not _empty_log(connection):
                 return False
             if self._rewritten == erasure:
@@ -202,12 +206,18 @@ class Traces:
                 f"这些文件不是年轮自己做的，里面可能还有已经收回的话，请自行处理：{names}"
             )
 
+    def _is_being_copied(self) -> bool:
+        """Whether somebody is making a backup, which may hold what is erased; what a killed
+        process has left of one is removed."""
+        leftovers.remove(half_made(self._path), _HALF_MADE)
+        return bool(half_made(self._path))
+
     def _other_copies(self) -> set[Path]:
         """What looks like a copy of the database that an owner made."""
         path = self._path
         own = {path, *(path.with_name(path.name + end) for end in ("-wal", "-shm", "-journal"))}
         beside = {copy for copy in path.parent.iterdir() if path.stem in copy.name}
-        found = {*beside, *(path.parent / "backups").glob("*")} - own
+        found = {*beside, *(path.parent / "backups").glob("*")} - own - {*half_made(path)}
         return {copy for copy in found if copy.is_file()}
 
     def _renew_backup(self, connection: sqlite3.Connection) -> None:
