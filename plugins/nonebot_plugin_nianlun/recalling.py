@@ -21,6 +21,7 @@ from .memory.search import Candidate, RecallResult, Search
 from .memory.terms import index_terms, telling_terms
 from .store.keys import NAMELESS
 from .store.search import SearchReader, SearchView
+from .types import ME
 
 AROUND = 2
 """What was said so many lines before and after a match may be what is looked for."""
@@ -192,7 +193,7 @@ class Recalling:
         ranked = rank(found, question)
         if chat_id in asked.near:
             meant = view.look_up(chat_id, reached, asked.near[chat_id], around=asked.around)
-            widened = widened and (reached is not search or not _in_time(meant, asked.shown))
+            widened = widened and (reached is not search or not _in_time(meant, asked))
             ranked = fuse(ranked, rank(meant, question))
         if lines := asked.written.get(chat_id):
             exact = [Near("message", seq, 1) for seq in lines]
@@ -284,12 +285,12 @@ def _found(
     if anything or not asked.words_only:
         rest = view.find(chat_id, replace(search, terms=(), said_by=whose))
         rest = [one for one in rest if one.kind != "fact"]
-    if _in_time(found, asked.shown) or (rest and question.open):
+    if _in_time(found, asked) or (rest and question.open):
         return found + rest, search, False
     for span in (wider, None):
         beyond = replace(search, span=span)
         found = _find(view, chat_id, beyond, asked)
-        if _in_time(found, asked.shown):
+        if _in_time(found, asked):
             return found + rest, beyond, True
     return found + rest, search, not rest
 
@@ -315,6 +316,12 @@ def _is_within(one: Candidate, begin: datetime, end: datetime) -> bool:
     return begin <= one.time < end
 
 
-def _in_time(found: Iterable[Candidate], shown: Collection[str]) -> bool:
-    """Whether there is something new that a time can be asked of."""
-    return any(one.kind != "fact" and address_of(one) not in shown for one in found)
+def _in_time(found: Iterable[Candidate], asked: _Asked) -> bool:
+    """Whether there is something that a time can be asked of. What the asker has said just now,
+    and what was answered, is none: it always is of today, and has the words of the question."""
+    talk = (asked.asker, ME)
+    return any(
+        one.kind != "fact"
+        and (address_of(one) not in asked.shown or (one.score > 0 and one.user_id not in talk))
+        for one in found
+    )

@@ -107,7 +107,24 @@ def test_between_two_people_everything_is_between_them() -> None:
     assert "喜欢" in question.terms
 
 
-@pytest.mark.parametrize("text", ["@小忆", "@小忆 ？", "@小忆 @小忆！"])
+@pytest.mark.parametrize(
+    "call", ["@小忆 {}", "@小忆{}", "小忆，{}", "小忆 {}", "{}，小忆？", "{} 小忆", "早\n小忆，{}"]
+)
+@pytest.mark.parametrize("text", ["上个月大家去哪玩了", "大家最近怎么样", "小鹿上周说什么了"])
+def test_a_call_says_nothing_of_what_is_asked(text: str, call: str) -> None:
+    called, plain = ask(call.format(text)), ask(text)
+    assert (called.asker, called.subject, called.named) == (None, None, plain.named)
+    assert (called.span, called.people) == (plain.span, plain.people)
+
+
+def test_within_a_sentence_its_name_is_whom_it_is_about() -> None:
+    names = {"Nian": {ME}, "Ann": {"1"}, "Bob": {"2"}, "Cy": {"3"}}
+    assert ask("what did Nian recommend to me", people=names).subject == ME
+    assert ask("Nian, where did Bob go last month", people=names).subject is None
+    assert ask("小忆上个月推荐过什么书").subject == ME
+
+
+@pytest.mark.parametrize("text", ["@小忆", "@小忆 ？", "@小忆 @小忆！", "小忆？", "小忆，小忆"])
 def test_a_call_alone_asks_for_nothing(text: str) -> None:
     assert ask(text) == ask(text, PAIR, "1") == Question()
     assert ask(f"{text} 我呢").people == ("4",)
@@ -228,6 +245,14 @@ def test_a_question_for_whatever_there_is_is_told_from_others(text: str, is_open
         ("昨天吃了什么？今天吃了什么？", "昨天"),
         ("今天的作业，去年的火锅", "去年"),
         ("今天你说的上周的事是什么", "今天"),
+        ("今天小鹿提到的去年的火锅是谁欠的", "今天"),
+        ("今天能告诉我去年谁欠火锅吗", "去年"),
+        ("今天你还记得昨天谁说过要来吗", "昨天"),
+        ("今天想知道昨天谁来过", "昨天"),
+        ("我今天想问问去年谁欠谁火锅", "去年"),
+        ("今天想问的是去年谁欠谁火锅", "去年"),
+        ("这几天你还记得去年谁欠火锅吗", "去年"),
+        ("What did you say today about last week?", "today"),
         ("在4月30号我们聊了很多，我们聊了哪些话题？", "4月30号"),
         ("I had fun today, who did he owe a dinner last year?", "last year"),
         ("今天早上，你说了什么", "今天早上"),

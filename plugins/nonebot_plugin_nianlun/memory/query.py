@@ -42,8 +42,7 @@ _PRONOUN: Final = re.compile(
 _WE_TALKED: Final = re.compile(
     r"(?:我们|咱们?)[^,，。?？]{0,8}[聊谈]|\b(?:we|us|our)\b.{0,20}\b(?:talk|chat|discuss|conversation)"
 )
-# With its name read as 你: a line that calls the bot, and asks for nothing.
-_CALL: Final = re.compile(r"(?:[\W_]*@你)+[\W_]*")
+_SILENT: Final = re.compile(r"[\W_]*")
 # What these words mean stands in another line.
 _REFERRING: Final = re.compile(
     r"那[次天时家个里边件位]|(?<![其吉])[他她它]|呢\W*$|\b(?:he|she|him|her|it|they|them|that|those|there)\b",
@@ -118,13 +117,13 @@ def understand(
     unless it asks for a time, the bot's name is one like any other, and a quoted word is no time.
     Any text is understood somehow: at worst as the terms in it, or as nothing.
     """
-    head = text[:_LONGEST]
+    head = text[:_LONGEST] if words_only else _without_calls(text[:_LONGEST], people)
+    if head != text[:_LONGEST] and _SILENT.fullmatch(head):
+        return Question()
     quoted = words_only and _QUOTED.fullmatch(head)
     span, rest = (None, head) if quoted else _read_time(head, people, now, calendar)
     words = fold(rest)
     named, without = _read_names(words, people, to_bot=not words_only)
-    if span is None and not named and _CALL.fullmatch(without):
-        return Question()
     speakers = set().union(*people.values()) | {asker} - {None}
     others = speakers - {ME}
     of_us = _PRONOUN.search(without) or _WE_TALKED.search(without)
@@ -205,6 +204,23 @@ def _subject(words: str, asker: str | None) -> str | None:
         if found := _PRONOUN.search(clause):
             return asker if found["i"] else ME
     return None
+
+
+def _without_calls(words: str, people: Mapping[str, AbstractSet[str]]) -> str:
+    """`words` without the bot's name where it only calls: behind an @, or apart from the sentence
+    (小忆，去年谁欠火锅). That tells nothing about what is asked."""
+    for name in (name.strip() for name, user_ids in people.items() if ME in user_ids):
+        if not name:
+            continue
+        escaped = re.escape(name)
+        # Between blanks a name of letters is a word of its sentence like any other.
+        apart = (
+            rf"(?<!\w){escaped}(?!\w)"
+            if name[0] >= _FIRST_UNSPACED
+            else rf"(?:^|(?<=[^\w\s])) *{escaped} *(?=$|[^\w\s'’])"
+        )
+        words = re.sub(rf"[@＠]{escaped}|{apart}", "，", words, flags=re.IGNORECASE | re.MULTILINE)
+    return words
 
 
 def _read_names(
