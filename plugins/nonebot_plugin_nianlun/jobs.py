@@ -139,11 +139,14 @@ class Jobs:
 
         `offline`: without a model, whatever the settings say.
         """
-        self._ask_at_once()
         reports: dict[ChatKey, TidyReport] = {}
         for chat_id, key, _ in await chats.with_work():
             if self._hears(key) and (only is None or key in only):
-                reports[key] = await self._tidy(chat_id, key, by_hand=True, offline=offline)
+                # One try is enough: to a model that does not answer each chat would wait anew.
+                asks = not reports
+                reports[key] = await self._tidy(
+                    chat_id, key, by_hand=True, offline=offline, asks=asks
+                )
         return reports
 
     async def ask_again(self, only: Sequence[ChatKey] | None = None) -> None:
@@ -154,12 +157,21 @@ class Jobs:
                 await notes.ask_again(row.id)
 
     async def _tidy(
-        self, chat_id: int, key: ChatKey, *, by_hand: bool, offline: bool = False
+        self,
+        chat_id: int,
+        key: ChatKey,
+        *,
+        by_hand: bool,
+        offline: bool = False,
+        asks: bool = False,
     ) -> TidyReport:
-        """By hand: also windows that are not due, and after whoever works on the chat now."""
+        """By hand: also windows that are not due, and after whoever works on the chat now.
+
+        `asks`: the model is asked at once, also while it is left alone.
+        """
         erasure = await traces.last_erasure(chat_id)
         try:
-            report = await self._work(chat_id, key, by_hand=by_hand, offline=offline)
+            report = await self._work(chat_id, key, by_hand=by_hand, offline=offline, asks=asks)
         except Exception as error:
             # Without a word in the database it would be tried, and paid for, at every tick.
             told = str(error) or repr(error)
@@ -175,7 +187,7 @@ class Jobs:
         return report
 
     async def _work(
-        self, chat_id: int, key: ChatKey, *, by_hand: bool, offline: bool
+        self, chat_id: int, key: ChatKey, *, by_hand: bool, offline: bool, asks: bool
     ) -> TidyReport:
         async with self._locks[chat_id]:
             chat = await chats.row(key)
@@ -191,6 +203,8 @@ class Jobs:
                 await self._claim_in_turn(chat_id)
             elif not await self._claim(chat_id):
                 return _NOTHING
+            if asks:  # not before its turn: whoever came meanwhile would have taken the one try
+                self._ask_at_once()
             try:
                 return await upkeep.run(chat_id, everything=by_hand)
             finally:
@@ -226,8 +240,12 @@ class Jobs:
                 self._ask_at_once()
                 upkeep = self._upkeep(chat_id, key, patient=True)
                 if isinstance(of, Activity):
-                    return await upkeep.rewrite_activity(chat_id, of)
-                return await upkeep.rewrite(chat_id, *of)
+                    note = await upkeep.rewrite_activity(chat_id, of)
+                else:
+                    note = await upkeep.rewrite(chat_id, *of)
+                if note is not None and note.writer == "model":
+                    await chats.note_success(chat_id)  # what else is owed need not wait either
+                return note
         except TimeoutError:
             raise ModelUnavailable("等了太久，没有写完，原来的还在") from None
 

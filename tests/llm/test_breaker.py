@@ -243,7 +243,7 @@ async def test_whoever_asks_at_once_sends_one_probe(
     client.try_now()
     await fail(client, 5)
     assert len(server.requests) == FAILURES + 1
-    watch.time += FIRST_PAUSE  # the pause has doubled
+    watch.time += FIRST_PAUSE - 1  # it is as long as it was
     await fail(client, 1)
     assert len(server.requests) == FAILURES + 1
     server.script(lambda _: Delay(0.2, "好呀"))
@@ -256,7 +256,31 @@ async def test_whoever_asks_at_once_sends_one_probe(
     assert len(server.requests) == FAILURES + 2
 
 
-@given(st.lists(st.tuples(st.sampled_from(["ok", "fail", "leave", "late"]), st.floats(0, 400))))
+def test_a_try_that_was_asked_for_and_failed_keeps_nobody_waiting_for_longer() -> None:
+    watch = Watch()
+    breaker = Breaker(watch)
+    while not breaker.is_open:
+        breaker.failed(breaker.admit(), "x")
+    for _ in range(5):
+        watch.time += 2
+        breaker.end_pause()
+        assert not breaker.is_resting
+        assert breaker.trouble == f"{breaker.verdict}，正要再试"
+        breaker.failed(breaker.admit(), "x")
+        assert breaker.is_resting
+    assert f"{FAILURES + 5} 次，{FIRST_PAUSE - 10:.0f} 秒后再试" in str(breaker.trouble)
+    watch.time += FIRST_PAUSE - 10
+    breaker.failed(breaker.admit(), "x")  # its time had come: now the pause doubles
+    assert f"{FIRST_PAUSE * 2:.0f} 秒后再试" in str(breaker.trouble)
+    breaker.end_pause()
+    breaker.failed(breaker.admit(), "x", 10**9)  # as long as the endpoint itself asks for
+    assert f"{LONGEST_PAUSE:.0f} 秒后再试" in str(breaker.trouble)
+
+
+STEPS = ["ok", "fail", "leave", "late", "ask"]
+
+
+@given(st.lists(st.tuples(st.sampled_from(STEPS), st.floats(0, 400))))
 def test_it_never_shuts_for_ever(steps: list[tuple[str, float]]) -> None:
     watch = Watch()
     breaker = Breaker(watch)
@@ -264,6 +288,9 @@ def test_it_never_shuts_for_ever(steps: list[tuple[str, float]]) -> None:
         watch.time += passed
         if step == "late":
             breaker.failed(False, "sent long ago")
+            continue
+        if step == "ask":
+            breaker.end_pause()
             continue
         try:
             probe = breaker.admit()

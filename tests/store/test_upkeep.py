@@ -807,6 +807,30 @@ async def test_what_cannot_be_afforded_is_written_by_the_fallback(world: World) 
     assert (len(world.fallback.windows), len(world.fallback.batches)) == (1, 1)
 
 
+@pytest.mark.parametrize("why", ["spent", "refused", "impatient", None])
+async def test_of_an_emptied_note_it_is_known_who_found_nothing_in_it(
+    world: World, why: str | None
+) -> None:
+    world.fallback.name = "offline"
+    ids = await world.talk(8, local(DAY, 9))
+    world.clock.time = local(DAY, 10)
+    await world.run()
+    await world.withdraw(ids[0])
+    for writer in (world.writer, world.fallback):
+        writer.declines = lambda window: True
+    world.writer.refuses = lambda text: why == "refused"
+    world.writer.puzzled_by = lambda text: why == "impatient"
+
+    async def affordable() -> bool:
+        return why != "spent"
+
+    upkeep = world.upkeep(patient=why != "impatient")
+    await replace(upkeep, affordable=affordable).run(world.chat_id)
+    row = await Activity.get(chat_id=world.chat_id, number=1)
+    assert (row.text, row.stale) == ("", False)
+    assert row.writer == ("model" if why is None else "offline")
+
+
 async def test_a_text_whose_parts_cost_too_much_is_the_fallbacks_as_a_whole(world: World) -> None:
     await fill_a_day(world)
 

@@ -27,7 +27,7 @@ async def _nothing() -> None:
 class ScriptedWriter:
     """Repeats its sources word for word, so that what was read can be found again."""
 
-    name: Literal["model"] = "model"
+    name: Literal["model", "offline"] = "model"
 
     def __init__(self) -> None:
         self.windows: list[Window] = []

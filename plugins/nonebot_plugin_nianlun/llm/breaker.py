@@ -25,6 +25,7 @@ class Breaker:
         self._pause = 0.0
         self._open_until: float | None = None
         self._probing = False
+        self._hurried = False
         self._reason = ""
 
     @property
@@ -35,14 +36,17 @@ class Breaker:
     def is_resting(self) -> bool:
         """A request would not be let through now."""
         until = self._open_until
-        return until is not None and (self._probing or self._monotonic() < until)
+        if until is None:
+            return False
+        return self._probing or (not self._hurried and self._monotonic() < until)
 
     @property
     def trouble(self) -> str | None:
         """One line for a person; None while the endpoint is asked as usual."""
         if self._open_until is None:
             return None
-        seconds = max(0, round(self._open_until - self._monotonic()))
+        left = 0 if self._hurried else self._open_until - self._monotonic()
+        seconds = max(0, round(left))
         return f"{self.verdict}，{f'{seconds} 秒后再试' if seconds else '正要再试'}"
 
     @property
@@ -60,17 +64,20 @@ class Breaker:
         if self.is_resting:
             raise ModelUnavailable(self.trouble)
         self._probing = True
+        self._hurried = self._monotonic() < self._open_until
         return True
 
     def end_pause(self) -> None:
         """Somebody asks for a try at once: the next request is the probe, however long the pause
-        was to be. One that is under way stays the only one."""
-        if self._open_until is not None:
-            self._open_until = self._monotonic()
+        was to be. One that is under way stays the only one. Should it fail, the pause goes on as
+        it was: others are not to wait longer for their having asked."""
+        if self.is_open and not self._probing:
+            self._hurried = True
 
     def succeeded(self) -> None:
         """The endpoint answered, whatever it said."""
-        self._failures, self._pause, self._open_until, self._probing = 0, 0.0, None, False
+        self._failures, self._pause, self._open_until = 0, 0.0, None
+        self._probing = self._hurried = False
 
     def failed(self, probe: bool, reason: str, retry_after: float | None = None) -> None:
         """The endpoint did not serve, and asks to be left alone for `retry_after` seconds."""
@@ -78,11 +85,16 @@ class Breaker:
             return  # it was sent before the breaker opened, and says nothing new
         self._failures += 1
         self._reason = reason
-        self._probing = False
-        if self._failures >= FAILURES:
+        hurried = self._hurried
+        self._probing = self._hurried = False
+        now = self._monotonic()
+        if hurried and self._open_until is not None:
+            asked = now + min(retry_after or 0, LONGEST_PAUSE)
+            self._open_until = max(self._open_until, asked)
+        elif self._failures >= FAILURES:
             wanted = max(self._pause * 2 or FIRST_PAUSE, retry_after or 0)
             self._pause = min(wanted, LONGEST_PAUSE)
-            self._open_until = self._monotonic() + self._pause
+            self._open_until = now + self._pause
 
     def abandoned(self, probe: bool) -> None:
         """The request was given up by whoever made it, before it had an outcome."""

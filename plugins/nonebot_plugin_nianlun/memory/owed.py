@@ -150,7 +150,7 @@ class Owed:
             job = await self.rewriting(activity)
             if job.window.messages:
                 return job
-            await self.keep_note(job, None)
+            await self.keep_note(job, None, "offline")  # nobody was asked
         windows = await self.closed_windows(everything=True)
         return NoteJob(windows[0]) if windows else None
 
@@ -201,7 +201,6 @@ class Owed:
         if note is not None:
             note = replace(note, facts=dated(note.facts, job.window.messages, self.calendar))
         if job.replaces is not None:
-            by = by if seqs else "offline"  # where nothing is left no model was asked
             await self.notes.replace_activity(self.chat_id, job.replaces, seqs, note, now, by)
         elif note is None:
             await self.messages.skip(self.chat_id, seqs, "declined")

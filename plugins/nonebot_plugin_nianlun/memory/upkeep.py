@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
 
 from ..clock import Clock
 from ..errors import BadAnswer, ModelError, ModelRefused, Overtaken
-from ..types import Activity, Memory, MemoryKind, Note, RollupTask, Scene, TidyReport, Window
+from ..types import (
+    Activity,
+    Memory,
+    MemoryKind,
+    Note,
+    RollupTask,
+    Scene,
+    TidyReport,
+    Window,
+    is_edited,
+)
 from .calendar import Calendar
 from .edits import edit_of, keeps_edit
 from .keymarks import find_key_messages
@@ -23,6 +34,8 @@ from .windows import WindowPolicy
 _ROUNDS = 1000
 """Far more rounds than years of work take; ends a loop that makes no progress."""
 _REWRITES = 3
+_Written: TypeAlias = tuple[Note | None, Literal["model", "offline"]]
+"""A note, None where nothing was worth one, and who wrote it or found so."""
 
 
 async def _always() -> bool:
@@ -109,18 +122,21 @@ class Upkeep:
             if not await self.still_ours():
                 return
             job = await owed.rewriting(activity)
-            note = await self._rewrite(job.window) if job.window.messages else None
+            note, by = await self._rewrite(job.window)
             try:
-                await owed.keep_note(job, note, self.writer.name)
+                await owed.keep_note(job, note, by)
                 tally.activities += note is not None
             except Overtaken:
                 return
 
-    async def _rewrite(self, window: Window) -> Note | None:
+    async def _rewrite(self, window: Window) -> _Written:
+        """Of a window that may be empty, and then no model is asked."""
+        if not window.messages:
+            return None, self.fallback.name
         try:
             return await self._write(window)
         except ModelRefused:
-            return await self.fallback.write_activity(window, await self._scene_of(window))
+            return await self._fall_back(window, await self._scene_of(window))
 
     async def _write_windows(self, owed: Owed, tally: _Tally, *, everything: bool) -> None:
         failed: set[int] = set()
@@ -147,7 +163,7 @@ class Upkeep:
     async def _note_window(self, owed: Owed, window: Window, tally: _Tally) -> None:
         """Store a note of the window. Of refused content only the very lines are left out."""
         try:
-            note = await self._write(window)
+            note, _ = await self._write(window)
         except ModelRefused:
             if len(window.messages) == 1:
                 await owed.leave_out(window)
@@ -161,15 +177,19 @@ class Upkeep:
         else:
             tally.activities += 1
 
-    async def _write(self, window: Window) -> Note | None:
+    async def _write(self, window: Window) -> _Written:
         scene = await self._scene_of(window)
-        writer = self.writer if await self.affordable() else self.fallback
+        if not await self.affordable():
+            return await self._fall_back(window, scene)
         try:
-            return await writer.write_activity(window, scene)
+            return await self.writer.write_activity(window, scene), self.writer.name
         except BadAnswer:
             if self.patient:
                 raise
-            return await self.fallback.write_activity(window, scene)
+            return await self._fall_back(window, scene)
+
+    async def _fall_back(self, window: Window, scene: Scene) -> _Written:
+        return await self.fallback.write_activity(window, scene), self.fallback.name
 
     async def _scene_of(self, window: Window) -> Scene:
         names = display_names({m.user_id: m.name for m in window.messages})
@@ -214,14 +234,22 @@ class Upkeep:
     async def rewrite_activity(self, chat_id: int, activity: Activity) -> Note | None:
         """Write the note of a window anew, whoever wrote it.
 
-        None when there is no window, or nothing in it is worth noting: the old text stands. Raises
-        ModelError, and Overtaken when the window or its note has changed meanwhile.
+        None when there is no window, or nothing in it is worth noting: the old text stands, and one
+        that waited to be written anew does so no longer. Raises ModelError, and Overtaken when the
+        window or its note has changed meanwhile.
         """
+        of_day = await self.memories.activities(chat_id, activity.date)
+        now = next((one for one in of_day if one.number == activity.number), activity)
+        if now.text and not (activity.text or is_edited(now.writer)):
+            # It waited for this, and whoever had the chat before has done it.
+            by = "model" if now.writer == "model" else "offline"
+            return Note(now.text, now.key_messages, by)
         owed = self._owed(chat_id)
+        waits = activity.number in {one.number for one in await owed.stale()}
         job = await owed.rewriting(activity)
-        note = await self._rewrite(job.window) if job.window.messages else None
-        if note is not None:
-            await owed.keep_note(job, note)
+        note, by = await self._rewrite(job.window)
+        if note is not None or waits:
+            await owed.keep_note(job, note, by)
         return note
 
     async def _write_batch(self, batch: Batch) -> list[Note]:
