@@ -95,6 +95,9 @@ def test_a_repeated_hour_begins_the_day_once() -> None:
     assert calendar.day_of(at(calendar, "2026-11-01 01:29")) == date(2026, 10, 31)
     assert calendar.day_of(at(calendar, "2026-11-01 01:30")) == date(2026, 11, 1)
     assert calendar.day_of(at(calendar, "2026-11-01 01:10", fold=1)) == date(2026, 11, 1)
+    first = datetime(2026, 11, 1, 1, 15, tzinfo=calendar.zone)
+    assert calendar.day_of(first) == date(2026, 10, 31)
+    assert calendar.day_of(first.replace(fold=1)) == date(2026, 11, 1)
 
 
 def test_a_moment_without_a_zone_is_refused() -> None:

@@ -196,6 +196,9 @@ def test_a_moment_cites_no_messages_and_has_no_controls() -> None:
 
 def test_a_moment_has_nothing_that_nobody_sees() -> None:
     assert moment_text("她\u202e笑\u200b了👩\u200d👧（关键\u2060消息：[7]）") == "她笑了👩\u200d👧"
+    shaped = "葛\U000e0100城の\u00a9\ufe0f与\u00ae\ufe0f"
+    assert moment_text(shaped) == shaped
+    assert moment_text("葛\U000e0100\U000e0101城a\U000e0100。\U000e0100") == "葛\U000e0100城a。"
     for content in ("\u200b", " \u2060\n\ufe0f", "\u3164\u2800"):
         with pytest.raises(ValueError, match="empty"):
             moment_text(content)

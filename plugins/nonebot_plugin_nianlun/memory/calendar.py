@@ -31,12 +31,13 @@ class Calendar:
 
     def local(self, moment: datetime) -> datetime:
         """`moment` as the clocks of the zone show it. Raises ValueError when it has no zone."""
-        if moment.utcoffset() is None:
-            raise ValueError("a moment needs a time zone")
-        return moment.astimezone(self.zone)
+        return _checked(moment).astimezone(self.zone)
 
     def day_of(self, moment: datetime) -> date:
-        """The logical day that `moment` belongs to."""
+        """The logical day that `moment` belongs to. Raises ValueError when it has no zone."""
+        if moment.tzinfo is not UTC:
+            # In one zone both passes of a repeated hour compare equal, and are different moments.
+            moment = _checked(moment).astimezone(UTC)
         return _day_of(self, moment)
 
     def start_of(self, day: date) -> datetime:
@@ -56,10 +57,16 @@ class Calendar:
         return f"{part}{_HOURS[hour if hour <= 12 else hour - 12]}点{'半' if half else ''}左右"
 
 
+def _checked(moment: datetime) -> datetime:
+    if moment.utcoffset() is None:
+        raise ValueError("a moment needs a time zone")
+    return moment
+
+
 # What stands before one reply mostly stands before the next.
 @lru_cache(4_096)
 def _day_of(calendar: Calendar, moment: datetime) -> date:
-    day = calendar.local(moment).date()
+    day = moment.astimezone(calendar.zone).date()
     while moment < calendar.start_of(day):
         day -= _ONE_DAY
     while moment >= calendar.end_of(day):

@@ -12,7 +12,7 @@ import re
 from typing import NamedTuple
 
 from .keymarks import strip_key_marks
-from .unseen import without_unseen
+from .unseen import without_variants
 
 # Quantifiers are possessive or bounded: on hostile text every attempt ends soon.
 _FRONT = r"[>*_`\s-]{0,8}+"
@@ -102,8 +102,8 @@ def clean_reply(text: str, me: str = "我") -> str:
     `me` is what the bot's own lines are called there. Empty when nothing else was said. Marks
     are seen through characters that show nothing; these stay where there is none to take off.
     """
-    seen = without_unseen(text)
-    cleaned = _without_marks(seen, without_unseen(me))
+    seen = without_variants(text)
+    cleaned = _without_marks(seen, without_variants(me))
     return text.replace("\x00", "").strip() if cleaned and cleaned == seen.strip() else cleaned
 
 

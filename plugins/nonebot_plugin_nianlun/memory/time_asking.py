@@ -44,6 +44,9 @@ _TELLING = re.compile(
     re.IGNORECASE,
 )
 _FIRST_PERSON = re.compile(r"[我咱]")
+_SAID_THEN = re.compile(
+    r"(?<![想要])(?:[说讲谈提聊问写发]|告诉我?)(?:过|起|到|了|的)|^\W*about\b", re.IGNORECASE
+)
 _WEATHER = re.compile(r"\s*的?天气|(?:['’]s)?\s+weather", re.IGNORECASE)
 _FILLING = re.compile(
     r"不是|[是的和在到从那\W]+|\b(?:in|on|at|during|since|from|between|the|about)\b", re.IGNORECASE
@@ -102,6 +105,15 @@ def is_telling(rest: str) -> bool:
     """Whether what is left without words of time has the marks of a statement."""
     telling = _TELLING.search(rest) or (_FIRST_PERSON.search(rest) and "的" not in rest)
     return bool(telling)
+
+
+def is_said_then(between: str) -> bool:
+    """Whether of two times what was said at the first is asked about: 今天你说的上周的事.
+
+    `between` stands between them. Where it does not say so, the first is when somebody asks: 今天你
+    还记得上周的事吗.
+    """
+    return _SAID_THEN.search(between) is not None
 
 
 def is_weather(following: str) -> bool:

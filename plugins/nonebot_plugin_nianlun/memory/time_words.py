@@ -9,9 +9,10 @@ Right or None: what is not surely a time that is asked about opens no window.
   included (周三 said on a Wednesday is today).
 - 上周三 is last week's, "last Monday" the last one before today, 三周前 a whole week, 三个月前 a
   whole month; 最近三天 runs from the day three days back through today.
-- Of several times that in the last clause that asks counts, of several there the first, and one
-  before today rather than one that reaches it; where no sentence asks, the first that is not merely
-  told of (see `time_asking`). Times joined by 到, 至, 和 or "to", "and" give one window from the
+- Of several times those count that are over before today; only where there are none, or where
+  what was said today is asked about (今天你说的上周的事), one that reaches it. Of these it is the
+  first in the last clause that asks; where no sentence asks, the first that is not merely told of
+  (see `time_asking`). Times joined by 到, 至, 和 or "to", "and" give one window from the
   first to the last. Denied ones (不是昨天), recurring ones (每周三) and open ones (上周以前) are
   passed over; 以来 and "since" run through today.
 - Only the first 2,000 characters, and in them the first 24 times, are read.
@@ -31,6 +32,7 @@ from .time_asking import (
     is_naming,
     is_planning,
     is_recalling,
+    is_said_then,
     is_telling,
     is_weather,
     sentence_around,
@@ -217,11 +219,19 @@ def _of_the_question(
         clause = clause_around(text, read.start, read.end)
         words, _ = _without(text, found, clause, read)
         if is_asking(words):
-            return next(one.window for one in asked if one.start >= clause[0])
+            return _of_the_clause(text, clause[0], asked, before or asked)
         # 今天见到他了，他欠谁一顿: it is not today that is asked about.
         if before or not is_telling(words):
             told.append(read.window)
     return told[-1] if told else None
+
+
+def _of_the_clause(text: str, begins: int, asked: list[_Read], preferred: list[_Read]) -> TimeRange:
+    """The first time of a clause, unless only a later one of it is preferred: where nothing that
+    was said at the first is asked about, that is when somebody asks."""
+    first = next(one for one in asked if one.start >= begins)
+    chosen = next(one for one in preferred if one.start >= begins)
+    return (first if is_said_then(text[first.end : chosen.start]) else chosen).window
 
 
 def _is_late(window: TimeRange, frame: Frame) -> bool:
