@@ -90,7 +90,7 @@ async def test_what_is_taken_back_during_an_import_is_not_restored(world: World,
                     1, f"{DAY}", f"她说{SECRET}", (), "window", at, "model", at, ranges=((1, 2),)
                 )
             ),
-            KnownFact("20001", "约定", "门", None, FactText(f"{SECRET}才开", at, 1), ()),
+            KnownFact("20001", "约定", "门", FactText(f"{SECRET}才开", at, 1), ()),
         ]
     )
     await importer.finish()

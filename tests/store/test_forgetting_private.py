@@ -111,7 +111,7 @@ async def test_no_old_file_brings_it_back(world: World) -> None:
         refused = await restorer.store(
             [
                 Person(f"name:{NAME}", NAME, (NAME,), opted_out=False),
-                KnownFact("", "约定", "聚会", None, text, ()),
+                KnownFact("", "约定", "聚会", text, ()),
             ]
         )
         assert refused == []

@@ -59,7 +59,9 @@ async def test_its_rows_are_exported_and_found(upgraded: Path) -> None:
     texts = {row["type"]: row["text"] for row in rows if "text" in row}
     assert texts == {"message": "海棠开了", "activity": "她说起海棠", "fact": "要去看海棠"}
     (fact,) = (row for row in rows if row["type"] == "fact")
-    assert (fact["due"], fact["journal"][0]["text"]) == ("2026-12-01", "要去看樱花")
+    (earlier,) = fact["journal"]
+    assert (fact["due"], earlier["text"]) == ("2026-12-01", "要去看樱花")
+    assert not {"due", "done_at", "writer"} & earlier.keys()
 
     reader = Finder(upgraded, CALENDAR)
     search = Search(tuple(query_terms("海棠")))

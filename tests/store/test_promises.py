@@ -13,10 +13,15 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from plugins.nonebot_plugin_nianlun import nianlun
 from plugins.nonebot_plugin_nianlun.capture.readable import readable
 from plugins.nonebot_plugin_nianlun.chat.recall import Recaller
 from plugins.nonebot_plugin_nianlun.chat.reminders import reminder
 from plugins.nonebot_plugin_nianlun.config import Settings
+from plugins.nonebot_plugin_nianlun.exports import write_vault
+from plugins.nonebot_plugin_nianlun.imports.places import target
+from plugins.nonebot_plugin_nianlun.imports.run import ImportOptions
+from plugins.nonebot_plugin_nianlun.imports.vault import import_any
 from plugins.nonebot_plugin_nianlun.llm.turn_writer import TurnWriter, TurnYield
 from plugins.nonebot_plugin_nianlun.memory.anniversaries import same_dates
 from plugins.nonebot_plugin_nianlun.memory.calendar import Calendar
@@ -34,8 +39,10 @@ from plugins.nonebot_plugin_nianlun.store import (
     recording,
     reply_view,
 )
+from plugins.nonebot_plugin_nianlun.store.export import lines
 from plugins.nonebot_plugin_nianlun.store.models import Fact as Row
 from plugins.nonebot_plugin_nianlun.store.models import Memory as MemoryRow
+from plugins.nonebot_plugin_nianlun.store.models import Message as MessageRow
 from plugins.nonebot_plugin_nianlun.store.reply_view import DayView, Wanted
 from plugins.nonebot_plugin_nianlun.store.search import SearchReader
 from plugins.nonebot_plugin_nianlun.turn_memory import TurnMemory
@@ -228,6 +235,44 @@ async def test_the_day_stays_when_only_the_text_changes_and_moves_when_put_off(
     assert [p.due for p in await world.due(FRIDAY)] == [FRIDAY + timedelta(days=1)]
 
 
+async def test_the_text_that_stands_again_has_its_own_day_again(world: World) -> None:
+    chat_id = await world.id_of()
+
+    async def typed(content: str, due: date | None = None) -> tuple[str, int]:
+        """Have the promise 看海 remembered for the group; the message's id, and its short id."""
+        seq = await world.say(f"/记忆 记住 约定:看海 {content}", RIVER)
+        await MessageRow.filter(seq=seq).update(skipped="command")
+        item = FactItem("promise", "看海", content, due and due.isoformat())
+        await facts.remember(chat_id, "", [item], seq, world.clock.now())
+        return f"m{world.clock.now().timestamp():.0f}", seq
+
+    async def recalled(message_id: str) -> tuple[str, str | None, bool]:
+        notice = Withdrawal(GROUP, message_id, RIVER, world.clock.now())
+        await recording.record([notice], readable, "小忆", world.clock.now())
+        row = await Row.get(name="看海")
+        return row.text, row.due, row.done_at is not None
+
+    day = date(2026, 12, 5)
+    await typed("12月5日去看海", day)
+    moved, _ = await typed("12月9日去看海", date(2026, 12, 9))
+    assert await recalled(moved) == ("12月5日去看海", "2026-12-05", False)
+    packed, _ = await typed("带上相机")
+    done, _ = await typed("海已经看完了，做到了")
+    again, _ = await typed("后天再去看海", date(2026, 11, 6))
+    assert await recalled(again) == ("海已经看完了，做到了", None, True)
+    assert await recalled(done) == ("带上相机", "2026-12-05", False)  # as it was put then
+    assert await recalled(packed) == ("12月5日去看海", "2026-12-05", False)
+    # What a model noted is due by the line that it noted, also once another's change goes.
+    await world.learn("交报告，12月1日前", await world.say("周五前把报告给你"))
+    report = await Row.get(name="报告")
+    await facts.remember(
+        chat_id, DEER, [FactItem("promise", "报告", "不急", "2026-11-20")], None, world.clock.now()
+    )
+    await Row.filter(id=report.id).update(writer=RIVER)
+    await forgetting.forget(chat_id, RIVER, world.clock.now())
+    assert [p.due for p in await world.due(FRIDAY)] == [FRIDAY]
+
+
 async def test_no_other_chat_and_no_taken_back_or_forgotten_promise(world: World) -> None:
     await world.learn("交报告", await world.say("周五前把报告给你"))
     await world.learn("别处的", await world.say("周五前给", RIVER, OTHER), chat=OTHER)
@@ -324,3 +369,50 @@ async def test_an_export_brings_back_what_is_open_and_what_is_not(
     again = ChatKey("10001", "group", "790")
     await bring(file, again)
     assert await world.due(FRIDAY, again) == []
+
+
+async def test_an_export_brings_the_days_of_the_texts_before(world: World, tmp_path: Path) -> None:
+    await world.learn("交报告", await world.say("周五前把报告给你"))
+    await world.learn("报告写了一半", await world.say("写了一半"))
+    await world.learn("报告已经交了", await world.say("交了"))
+    said = [world.clock.now()]
+    await world.learn("再交一份", await world.say("下周一再给你一份"))
+    said.append(world.clock.now())
+    await MessageRow.all().update(skipped="command")  # each tells its own fact alone
+    rows = await exported(GROUP)
+    (fact,) = (row for row in rows if row["type"] == "fact")
+    days = [(old.get("due"), old.get("done_at")) for old in fact["journal"]]
+    done = f"{said[0].replace(tzinfo=None).isoformat()}Z"
+    assert days == [("2026-11-06", None), ("2026-11-06", None), (None, done)]
+
+    await write_vault(tmp_path / "vault", lines(GROUP, "Asia/Shanghai", NOON))
+    old = [{key: fact[key] for key in fact if key != "journal"} | {"journal": []}]
+    for text in fact["journal"]:
+        old[0]["journal"].append({key: text[key] for key in ("text", "written_at", "source")})
+    others = [row for row in rows if row["type"] != "fact"]
+    files = (
+        (write(tmp_path / "new.jsonl", rows), FRIDAY.isoformat(), True),
+        (tmp_path / "vault", FRIDAY.isoformat(), True),
+        (write(tmp_path / "before.jsonl", [*others, *old]), None, False),
+    )
+    for number, (file, day, is_done) in enumerate(files):
+        copy = replace(GROUP, peer_id=f"80{number}")
+        options = ImportOptions(targets=(target(copy.full),))
+        assert (await import_any(nianlun, file, options, lambda _: None)).unreadable == []
+        row = await Row.get(chat_id=await world.id_of(copy))
+        assert (row.due, row.done_at) == ("2026-11-09", None)
+        states = []
+        for at in reversed(said):
+            notice = Withdrawal(copy, f"m{at.timestamp():.0f}", DEER, at)
+            await recording.record([notice], readable, "小忆", at)
+            await row.refresh_from_db()
+            states.append((row.text, row.due, row.done_at is not None))
+        assert states == [("报告已经交了", None, is_done), ("报告写了一半", day, False)]
+    # Taken back before the fact comes in, it comes in as the text before.
+    bare = ChatKey("10001", "group", "804")
+    await bring(write(tmp_path / "bare.jsonl", others), bare)
+    notices = [Withdrawal(bare, f"m{at.timestamp():.0f}", DEER, at) for at in said]
+    await recording.record(notices, readable, "小忆", said[-1])
+    await bring(tmp_path / "new.jsonl", bare)
+    row = await Row.get(chat_id=await world.id_of(bare))
+    assert (row.text, row.due, row.done_at) == ("报告写了一半", "2026-11-06", None)

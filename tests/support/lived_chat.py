@@ -287,9 +287,8 @@ class Builder:
         await self._remember(event, item)
 
     async def _promise(self, event: Said) -> None:
-        await self._remember(
-            event, FactItem("promise", "还书", event.text, "2026-02-01", event.who == 0)
-        )
+        due = f"2026-02-{event.pick % 28 + 1:02}"
+        await self._remember(event, FactItem("promise", "还书", event.text, due, event.who == 0))
 
     async def _link(self, event: Said) -> None:
         text = f"{event.text}[[preferences:n0]][[promise:还书]]"

@@ -25,7 +25,7 @@ from ..store.records import (
     UsageOfDay,
     Version,
 )
-from ..types import Activity, Memory, MemoryKind, NoteKind, Origin, SkipReason
+from ..types import Activity, Memory, MemoryKind, NoteKind, Origin, SkipReason, is_edited
 from . import values
 from .values import Line, OddRecord
 
@@ -233,25 +233,23 @@ def _sources(kind: NoteKind, line: Line) -> tuple[str, ...]:
 
 
 def _fact(line: Line) -> KnownFact:
-    name, (due, misdated) = values.optional(line, "name"), _due(line)
+    name = values.optional(line, "name")
     return KnownFact(
         owner=values.user_id(line, "owner") if line.get("owner") else "",
         category=values.short(values.text(line, "category"), "category", _CATEGORY),
         name=None if name is None else mask_secrets(values.short(name, "name", _FACT_NAME)),
-        due=due,
         text=_fact_text(line),
         journal=tuple(map(_fact_text, values.objects(line, "journal"))),
         event_date=_event_date(line),
-        done_at=values.optional_moment(line, "done_at"),
         created_at=values.optional_moment(line, "created_at"),
         exported=values.optional(line, "exported"),
         redated=line.get("redated") is True,
-        misdated=misdated,
+        misdated=_due(line)[1],
     )
 
 
 def _due(line: Line) -> tuple[str | None, str]:
-    """The day of a promise; and what a person put there that is none."""
+    """The day of a text's promise; and what a person put there that is none."""
     due = line.get("due")
     try:
         return None if due is None else values.period("day", due), ""
@@ -271,11 +269,15 @@ def _event_date(line: Line) -> str | None:
 
 def _fact_text(line: Line) -> FactText:
     source = line.get("source")
+    writer = None if line.get("writer") is None else values.writer(line)
     return FactText(
         text=_written(line),
         written_at=values.moment(line.get("written_at"), "written_at"),
         source=None if source is None else values.whole(source, "source"),
-        writer=None if line.get("writer") is None else values.writer(line),
+        # Of facts only edits have one: by itself neither model nor program is told.
+        writer=writer if writer is not None and is_edited(writer) else None,
+        due=_due(line)[0],
+        done_at=values.optional_moment(line, "done_at"),
     )
 
 

@@ -348,6 +348,10 @@ def _earlier(old: FactVersion) -> dict[str, Any]:
         line["source"] = old.source
     if old.writer is not None:
         line["writer"] = old.writer
+    if old.due is not None:
+        line["due"] = old.due
+    if old.done_at is not None:
+        line["done_at"] = _utc(old.done_at)
     return line
 
 

@@ -24,6 +24,8 @@ from .models import Message as MessageRow
 _LAST = (1 << 63) - 1
 _CATEGORY, _NAME, _WRITER = 80, 128, 32
 """Widths of the columns: what is longer, and may well be asked for, is no fact's."""
+_KEPT = ("text", "source", "written_at", "writer", "due", "done_at")
+"""What the journal holds of a text, and what comes back with it."""
 _NO_TIME = datetime.min.replace(tzinfo=UTC)
 
 Change: TypeAlias = Literal["added", "updated", "same"]
@@ -90,22 +92,20 @@ async def _put(
     is_done = (row.done_at is not None) == (done_at is not None)
     if (row.text, row.due) == (new["text"], new["due"]) and is_done:
         return "same"
-    await _journal(row)
+    await keep_version(row)
     said = {"source": source, "writer": None, "written_at": now}
     await FactRow.filter(id=row.id).update(**new, **said, done_at=done_at)
     await search.add(chat_id, "fact", [row.id])
     return "updated" if row.text else "added"
 
 
-async def _journal(row: FactRow) -> None:
-    await FactVersion.create(
-        chat_id=row.chat_id,
-        fact_id=row.id,
-        text=row.text,
-        source=row.source,
-        written_at=row.written_at,
-        writer=row.writer,
-    )
+async def keep_version(row: FactRow) -> None:
+    """Put what a fact says into its journal, before another text takes its place.
+
+    Runs inside the caller's transaction.
+    """
+    kept = {key: getattr(row, key) for key in _KEPT}
+    await FactVersion.create(chat_id=row.chat_id, fact_id=row.id, **kept)
 
 
 @transactional
@@ -118,7 +118,7 @@ async def remove(chat_id: int, owner: str, category: str, name: str, now: dateti
     row = await _current(chat_id).get_or_none(owner=short_id(owner), category=category, name=name)
     if row is None:
         return False
-    await _journal(row)
+    await keep_version(row)
     await FactRow.filter(id=row.id).update(
         text="", source=None, due=None, done_at=None, writer=None, written_at=now
     )
@@ -295,8 +295,7 @@ async def _go_back(chat_id: int, fact_ids: Sequence[int]) -> None:
         before = {version.fact_id: version for version in await earlier.order_by("id")}
         await FactRow.filter(id__in=[one for one in part if one not in before]).delete()
         for fact_id, old in before.items():
-            was = {key: getattr(old, key) for key in ("text", "source", "written_at", "writer")}
-            await FactRow.filter(id=fact_id).update(**was, due=None, done_at=None)
+            await FactRow.filter(id=fact_id).update(**{key: getattr(old, key) for key in _KEPT})
         await FactVersion.filter(id__in=[version.id for version in before.values()]).delete()
         await search.add(chat_id, "fact", list(before))
 

@@ -254,6 +254,8 @@ class FactVersion(Model, metaclass=Plain):
     source: int | None = fields.BigIntField(null=True)
     written_at = fields.DatetimeField()
     writer = fields.CharField(max_length=32, null=True)
+    due = fields.CharField(max_length=10, null=True)
+    done_at = fields.DatetimeField(null=True)
 
     class Meta(Model.Meta):
         table = "nianlun_fact_version"

@@ -140,6 +140,9 @@ class FactText:
     source: int | None = None
     writer: str | None = None
     """Who changed it by hand, if somebody did."""
+    due: str | None = None
+    """Until when what it promised was to be kept; None also in a journal that does not tell."""
+    done_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,19 +151,17 @@ class KnownFact:
     """A speaker's user id, `me`, or empty for the chat."""
     category: str
     name: str | None
-    due: str | None
     text: FactText
     journal: tuple[FactText, ...]
     """Earlier texts, oldest first."""
     event_date: str | None = None
     """When what a note tells happened: a day, or a moment in UTC."""
-    done_at: datetime | None = None
     created_at: datetime | None = None
     """None in a file that does not tell; then it is when its oldest text was written."""
     exported: str | None = None
     """See `Noted`."""
     redated: bool = False
-    """Whether a person has changed `due` since it was exported."""
+    """Whether a person has changed its text's `due` since it was exported."""
     misdated: str = ""
     """What they put in its place, where that is no day."""
 

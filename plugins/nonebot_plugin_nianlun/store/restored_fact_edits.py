@@ -13,7 +13,7 @@ from ..memory.fact_items import FACT_UNITS, FactItem, fact_content
 from ..memory.keymarks import find_key_messages
 from ..memory.promises import PROMISE, due_after, due_day, is_kept
 from ..memory.vault import digest
-from . import exclusions, restored_facts, search
+from . import exclusions, facts, restored_facts, search
 from .models import Fact, FactVersion
 from .models import Message as MessageRow
 from .records import KnownFact
@@ -74,7 +74,7 @@ class FactEdits:
                 typed = fact.misdated[:_LONGEST_DAY]
                 raise NoteRejected(_NO_DAY.format(typed, "没有照改" if row else "所以没有带来"))
             content = self._content(fact)
-            dated = await self._dated(fact, content, fact.due if row is None else row.due)
+            dated = await self._dated(fact, content, fact.text.due if row is None else row.due)
             if row is None:
                 new = await self._add(fact, content, dated)
             else:
@@ -118,40 +118,38 @@ class FactEdits:
         self._edits.refused.append(f"{told}；{NOT_BROUGHT if was is None else AS_EXPORTED}")
         if was is None:
             return 0
-        due = None if fact.redated else fact.due
-        exported = replace(fact, text=replace(fact.text, text=was), due=due)
+        due = None if fact.redated else fact.text.due
+        exported = replace(fact, text=replace(fact.text, text=was, due=due))
         return await restored_facts.restore(self._chat_id, exported)
 
     async def _add(self, fact: KnownFact, content: str, dated: _Dated) -> int:
-        text = fact.text
+        text = replace(fact.text, due=dated.due, done_at=dated.done_at)
         if not _is_as_exported(fact):
             edit = {"text": content, "written_at": self._now, "writer": self._edits.editor}
             text = replace(text, **edit)
         self._edits.made += 1
-        return await restored_facts.restore(
-            self._chat_id, replace(fact, text=text, due=dated.due, done_at=dated.done_at)
-        )
+        return await restored_facts.restore(self._chat_id, replace(fact, text=text))
 
     async def _dated(self, fact: KnownFact, content: str, earlier: str | None) -> _Dated:
         """As when the fact were told anew in these words, where nobody wrote a day beside them.
 
         The day is counted from when the promise was given: most edits leave it as it was.
         """
-        day, is_as_exported = None, _is_as_exported(fact)
+        day, is_as_exported, was = None, _is_as_exported(fact), fact.text
         if fact.category == PROMISE and fact.name is not None and not is_as_exported:
             given_at = await self._given_at(fact)
             day = due_day(_MARKUP.sub("", content), given_at, self._calendar)
         named = None if day is None else day.isoformat()
         item = FactItem(fact.category, fact.name or "", content, named)
         if is_kept(item):
-            told = _CLOSED if fact.redated and fact.due else ""
-            return _Dated(None, fact.done_at if is_as_exported else self._now, told)
-        done_at = None if fact.category == PROMISE else fact.done_at
+            told = _CLOSED if fact.redated and was.due else ""
+            return _Dated(None, was.done_at if is_as_exported else self._now, told)
+        done_at = None if fact.category == PROMISE else was.done_at
         if not fact.redated:
             told = "" if named or is_as_exported else _unread(content, earlier)
             return _Dated(due_after(item, earlier), done_at, told)
-        told = _BOTH.format(fact.due or "没有", named) if named and named != fact.due else ""
-        return _Dated(fact.due, done_at, told)
+        told = _BOTH.format(was.due or "没有", named) if named and named != was.due else ""
+        return _Dated(was.due, done_at, told)
 
     async def _given_at(self, fact: KnownFact) -> datetime:
         source = None
@@ -187,14 +185,7 @@ class FactEdits:
             return  # it was taken before
         if row.written_at != fact.text.written_at or digest(row.text) != fact.exported:
             raise CorrectionError(MOVED_ON)
-        await FactVersion.create(
-            chat_id=self._chat_id,
-            fact_id=row.id,
-            text=row.text,
-            source=row.source,
-            written_at=row.written_at,
-            writer=row.writer,
-        )
+        await facts.keep_version(row)
         writer = row.writer if plain(content) == plain(row.text) else self._edits.editor
         # It stays with its message: taken back, that takes along what was made of it.
         await Fact.filter(id=row.id).update(

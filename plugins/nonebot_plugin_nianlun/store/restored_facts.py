@@ -22,8 +22,10 @@ async def restore(chat_id: int, fact: KnownFact) -> bool:
         await _create(chat_id, fact)
         return True
     stored = await FactVersion.filter(fact_id=row.id).order_by("id")
-    known = [FactText(old.text, old.written_at, old.source, old.writer) for old in stored]
-    known.append(FactText(row.text, row.written_at, row.source, row.writer))
+    known = [
+        FactText(one.text, one.written_at, one.source, one.writer, one.due, one.done_at)
+        for one in (*stored, row)
+    ]
     seen = {(text.text, text.written_at) for text in known}
     new = [text for text in texts if (text.text, text.written_at) not in seen]
     if not new:
@@ -32,14 +34,13 @@ async def restore(chat_id: int, fact: KnownFact) -> bool:
     *journal, newest = sorted([*new, *known], key=lambda text: text.written_at)
     await FactVersion.filter(fact_id=row.id).delete()
     await _write_journal(chat_id, row.id, journal)
-    due, done_at = (fact.due, fact.done_at) if newest in new else (row.due, row.done_at)
     await Fact.filter(id=row.id).update(
         text=newest.text,
         source=newest.source,
         written_at=newest.written_at,
         writer=newest.writer,
-        due=due,
-        done_at=done_at,
+        due=newest.due,
+        done_at=newest.done_at,
         note_key=_note_key(fact, newest.text),
     )
     await search.add(chat_id, "fact", [row.id])
@@ -75,10 +76,10 @@ async def _create(chat_id: int, fact: KnownFact) -> None:
         name=fact.name,
         text=fact.text.text,
         source=fact.text.source,
-        due=fact.due,
+        due=fact.text.due,
         note_key=_note_key(fact, fact.text.text),
         event_date=fact.event_date,
-        done_at=fact.done_at,
+        done_at=fact.text.done_at,
         created_at=fact.created_at or min(text.written_at for text in (*fact.journal, fact.text)),
         written_at=fact.text.written_at,
         writer=fact.text.writer,
@@ -96,4 +97,6 @@ async def _write_journal(chat_id: int, fact_id: int, texts: Sequence[FactText]) 
             source=text.source,
             written_at=text.written_at,
             writer=text.writer,
+            due=text.due,
+            done_at=text.done_at,
         )

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from tortoise.queryset import QuerySet
 
 from ..memory.duplicates import same_key
-from . import named_stores, search, sql, traces
+from . import facts, named_stores, search, sql, traces
 from .database import transactional
 from .keys import chunks
 from .models import Fact, FactVersion
@@ -80,14 +80,7 @@ async def supersede(chat_id: int, note_id: int, content: str, now: datetime) -> 
     known = await _saying(chat_id, row.owner, key, row.event_date).exclude(id=row.id).first()
     if known is not None:
         return Added(known.id, is_new=False)
-    await FactVersion.create(
-        chat_id=chat_id,
-        fact_id=row.id,
-        text=row.text,
-        source=row.source,
-        written_at=row.written_at,
-        writer=row.writer,
-    )
+    await facts.keep_version(row)
     at = max(now, row.written_at)
     await Fact.filter(id=row.id).update(
         text=content, note_key=key, source=None, writer=None, written_at=at

@@ -14,4 +14,12 @@ class Migration(migrations.Migration):
             name="writer",
             field=fields.CharField(null=True, max_length=32),
         ),
+        ops.AddField(
+            model_name="FactVersion", name="due", field=fields.CharField(null=True, max_length=10)
+        ),
+        ops.AddField(
+            model_name="FactVersion",
+            name="done_at",
+            field=fields.DatetimeField(null=True, auto_now=False, auto_now_add=False),
+        ),
     ]
