@@ -17,8 +17,11 @@ from plugins.nonebot_plugin_nianlun.config import Settings
 from plugins.nonebot_plugin_nianlun.errors import StoreError
 from plugins.nonebot_plugin_nianlun.recalling import Recalling
 from plugins.nonebot_plugin_nianlun.store import (
+    about_one,
     chats,
     database,
+    deleting,
+    editing,
     exclusions,
     facts,
     forgetting,
@@ -323,6 +326,48 @@ async def test_whoever_opted_out_stays_so(world: World) -> None:
     assert "小蓝" not in world.dump()
     (speaker,) = [row for row in await world.export() if row["type"] == "speaker"]
     assert (speaker["name"], speaker["names"], speaker["opted_out"]) == (SHE, [SHE], True)
+
+
+async def test_what_has_nothing_of_an_editor_any_more_stands(world: World) -> None:
+    """Who had written what was emptied since is still told by blank versions."""
+    await world.talk(8, local(START, 10))
+    world.clock.time = local(START + timedelta(days=1), 5)
+    await world.run(everything=True)
+    now = world.clock.now()
+    await editing.edit(1, "activity", "1", "她写的一段。", SHE, now)
+    await editing.edit(1, "day", f"{START}", "她写的一天。", SHE, now)
+    await deleting.delete(1, [], [1], now)
+    await world.run(everything=True)
+    assert await world.memory("day", f"{START}") is None
+    await world.talk(8, local(START, 15), "后来")
+    await world.run(everything=True)
+    notes = [await model.all().values() for model in (Activity, Memory)]
+    assert "后来" in repr(notes)
+    assert await forget(world) == Forgotten(0, 0, 0, 0, opted_out=False)
+    assert [await model.all().values() for model in (Activity, Memory)] == notes
+
+
+async def test_chats_where_somebody_only_wrote_by_hand_are_theirs_too(world: World) -> None:
+    now = world.clock.now()
+    note = {"date": f"{START}", "origin": "tool", "time": now, "number": 1}
+    fact = {"category": "c", "name": "n", "created_at": now}
+    texts = {
+        Fact: fact,
+        FactVersion: {"fact_id": 1},
+        Activity: note,
+        Memory: {"kind": "year", "period": "2026"},
+        NoteVersion: {"kind": "year", "ref": "2026", "version": 1},
+    }
+    theirs: set[int] = set()
+    for blank in (False, True):
+        places = [ChatKey("10001", "group", f"{blank}{number}") for number in range(len(texts))]
+        ids = await chats.ensure(places, now)
+        for place, (model, values) in zip(places, texts.items(), strict=True):
+            written = {"writer": SHE, "written_at": now, "text": "" if blank else "词"}
+            await model.create(chat_id=ids[place], **values, **written)
+        theirs |= set() if blank else {*ids.values()}
+    assert await about_one.chats_of(SHE) == theirs
+    assert await about_one.chats_of("9" * 40) == set()
 
 
 @pytest.mark.parametrize("moment", ["noting", "rolling up"])

@@ -16,6 +16,7 @@ from plugins.nonebot_plugin_nianlun.imports.run import ImportOptions, import_fil
 from plugins.nonebot_plugin_nianlun.store import (
     chats,
     exclusions,
+    facts,
     forgetting,
     leaving_out,
     pauses,
@@ -26,6 +27,8 @@ from plugins.nonebot_plugin_nianlun.store.importing import Importer
 from plugins.nonebot_plugin_nianlun.store.matching import Line
 from plugins.nonebot_plugin_nianlun.store.models import Message as Row
 from plugins.nonebot_plugin_nianlun.store.models import Speaker, SpeakerName
+from plugins.nonebot_plugin_nianlun.store.records import FactText, KnownFact
+from plugins.nonebot_plugin_nianlun.store.restoring import Restorer
 from plugins.nonebot_plugin_nianlun.types import ME, ChatKey, Incoming
 
 NOON = datetime(2026, 11, 29, 4, 0, tzinfo=UTC)
@@ -107,6 +110,18 @@ async def test_a_stretch_of_a_private_chat_has_lines_of_whom_only_the_name_is_kn
     before = [row async for row in lines(private, "Asia/Shanghai", at(600))]
     assert await import_() == 0
     assert [row async for row in lines(private, "Asia/Shanghai", at(600))] == before
+
+
+async def test_of_a_fact_only_what_it_said_since_comes_back() -> None:
+    chat_id = (await chats.ensure([GROUP], NOON))[GROUP]
+    await forgetting.forget(chat_id, SHE, at(100))
+    restorer = Restorer(Importer(chat_id, readable, "小忆"), nianlun.calendar, at(600))
+    said_since = FactText("拿铁", at(300), writer="20009")
+    journal = FactText("秘密", at(50)), FactText("美式", at(200))
+    fact = KnownFact(SHE, "偏好", "咖啡", said_since, journal)
+    assert await restorer.store([fact]) == []
+    ((row, earlier),) = await facts.everything(chat_id)
+    assert (row.text, [old.text for old in earlier]) == ("拿铁", ["美式"])
 
 
 @pytest.mark.parametrize("noted", [True, False])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,12 +62,11 @@ async def whispered(world: World, tmp_path: Path) -> Path:
 
 async def told(chat: ChatKey = GROUP) -> str:
     """All that is remembered of a chat, without what was said."""
-    rows = [
-        row
-        async for row in lines(chat, "Asia/Shanghai", LATER)
-        if row["type"] not in ("message", "header")
-    ]
-    return repr(rows)
+    return repr(without_messages([row async for row in lines(chat, "Asia/Shanghai", LATER)]))
+
+
+def without_messages(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [row for row in rows if row["type"] not in ("message", "header")]
 
 
 async def test_activities_do_not_come_back_from_a_file(world: World, tmp_path: Path) -> None:
@@ -350,3 +350,68 @@ async def test_a_deleted_message_stays_away_where_both_files_meet(
     assert SECRET not in world.dump()
     assert await Row.filter(chat_id=copy).count() == 9
     assert await Row.filter(chat_id=copy, text="").count() == 1
+
+
+async def test_an_older_file_adds_nothing_where_activities_were_emptied(
+    world: World, tmp_path: Path
+) -> None:
+    """Of one the activity was deleted, of another all lines, of a third both in part."""
+    await close_days(world, 5, start=FIRST)
+    old = write(tmp_path / "old.jsonl", await world.export())
+    second, fourth = await memories.activity(1, 2), await memories.activity(1, 4)
+    assert second is not None
+    assert fourth is not None
+    [(first, last)], [(one, _)] = second.ranges, fourth.ranges
+    gone = [*range(first, last + 1), one]
+    await deleting.delete(1, gone, [1, 4], world.clock.now())
+    await world.run(everything=True)
+    rows = await world.export()
+    new = write(tmp_path / "new.jsonl", rows)
+    await bring(new, COPY)
+    for chat in (COPY, GROUP):
+        chat_id = await chats.find(chat)
+        assert chat_id is not None
+        for _ in range(2):
+            report = await bring(old, chat)
+            assert (report.chats[0].notes, report.chats[0].owed) == (0, 0)
+            assert await told(chat) == repr(without_messages(rows))
+            await world.upkeep().run(chat_id, everything=True)
+            assert await told(chat) == repr(without_messages(rows))
+    for file, reasons in (
+        (new, dict.fromkeys([1, 2], "导出时已经删掉或清空，没有照改")),
+        (old, {1: "在这里已经删掉了，没有照改", 2: "里面有收回的话，没有照改"}),
+    ):
+        typed = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+        for row in typed:
+            if row["type"] == "activity" and row["id"] in reasons:
+                row |= {"text": "有人后来写的", "exported": digest(row["text"])}
+        report = await bring(write(tmp_path / "typed.jsonl", typed), COPY)
+        assert [one.reason for one in report.unreadable] == [
+            f"活动 &{number} {why}" for number, why in reasons.items()
+        ]
+        assert await told(COPY) == repr(without_messages(rows))
+    await sound(world)
+
+
+async def test_two_windows_of_one_second_are_both_on_record(world: World, tmp_path: Path) -> None:
+    at = local(FIRST, 9)
+    for number in range(160):
+        await world.say(f"话{number}", at)
+    await world.run(everything=True)
+    assert [a.number for a in await memories.all_activities(1)] == [1, 2, 3, 4]
+    old, other = write(tmp_path / "old.jsonl", await world.export()), ChatKey("10001", "group", "9")
+    await deleting.delete(1, [], [1, 3], world.clock.now())
+    await world.run(everything=True)
+    rows = await world.export()
+    for _ in range(2):
+        await bring(write(tmp_path / "new.jsonl", rows), COPY)
+        assert await told(COPY) == repr(without_messages(rows))
+    for file in (old, tmp_path / "new.jsonl", old):
+        await bring(file, other)
+    chat_id = await chats.find(other)
+    assert chat_id is not None
+    await world.upkeep().run(chat_id, everything=True)
+    found = await memories.all_activities(chat_id)
+    assert [(one.number, bool(one.text)) for one in found] == [
+        (1, False), (2, True), (3, False), (4, True)
+    ]  # fmt: skip

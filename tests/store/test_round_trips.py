@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from datetime import datetime, timedelta
 import errno
 from itertools import zip_longest
 import json
@@ -26,7 +27,7 @@ from plugins.nonebot_plugin_nianlun.imports.places import target
 from plugins.nonebot_plugin_nianlun.imports.report import ImportReport
 from plugins.nonebot_plugin_nianlun.imports.run import ImportOptions
 from plugins.nonebot_plugin_nianlun.imports.vault import import_any, look_into_any
-from plugins.nonebot_plugin_nianlun.store import chats, editing, leftovers
+from plugins.nonebot_plugin_nianlun.store import chats, deleting, editing, gaps, leftovers
 from plugins.nonebot_plugin_nianlun.store.export import lines
 from plugins.nonebot_plugin_nianlun.types import ChatKey
 from tests.support.lived_chat import EVENTS, NOW, PEOPLE, Builder, Said
@@ -348,16 +349,64 @@ async def test_a_folder_that_lacks_something_is_refused(
     report = await bring(vault, other)
     assert (report.left_out, report.chats[0].notes, report.new) == (len(pages), 0, len(said))
     assert {one.reason.partition("：")[0] for one in report.unreadable} == pages.keys()
-    assert all("整页都没有了；记忆没有因此删掉" in one.reason for one in report.unreadable)
+    assert all(
+        "整页都没有了，没有读入；这里原有的记忆不会" in one.reason for one in report.unreadable
+    )
     put()
     (page,) = [page for page in pages if b"\n## " in whole[page]]
     begins = whole[page].index(b"\n## ")
     put(**{page: whole[page][:begins]})
     told = [one.reason for one in (await bring(vault, chat)).unreadable]
-    assert told[0] == f"{page}：和导出时比，少了 1 段；记忆没有因此删掉，要删请用指令"
+    kept = "没有读入；这里原有的记忆不会因此删掉，要删请用指令"
+    assert told[0] == f"{page}：和导出时比，少了 1 段，{kept}"
     check_same(await exported(chat), rows)
+    # Cut in half there is no text that can be read, but the page is there.
+    put(**{page: whole[page][: whole[page].index(b"<!-- nianlun")]})
+    told = [one.reason for one in (await bring(vault, chat)).unreadable]
+    assert f"{page}：和导出时比，少了 2 段，{kept}" in told
+    assert "这里的字不在任何一段里" in repr(told)
+    elsewhere = {"diary/2020-01-01.md": whole[page][begins:], "diary/copy.md": whole[page]}
+    for path, data in elsewhere.items():
+        put(**{page: whole[page][:begins], path: data})
+        assert not any("少了" in one.reason for one in (await bring(vault, chat)).unreadable)
+        (vault / path).unlink()
     put()
     await check_moves(vault, ChatKey(ACCOUNT, "group", "10"), rows)
+
+
+async def test_a_gap_within_a_known_one_is_known(tmp_path: Path, database_file: Path) -> None:
+    chat, file = ChatKey(ACCOUNT, "group", "123"), tmp_path / "whole.jsonl"
+    await Builder(chat, database_file).live([Said("gap", 0, "", "", 9000, 0)])
+    await write_json_lines(file, lines(chat, "Asia/Shanghai", NOW))
+    (gap,) = [row for row in await exported(chat) if row["type"] == "gap"]
+    chat_id = await chats.find(chat)
+    assert chat_id is not None
+    begins, ends = (datetime.fromisoformat(gap[key]) for key in ("from", "to"))
+    wider = begins - timedelta(seconds=1), ends + timedelta(seconds=19)
+    await gaps.note({chat_id: wider})
+    await check_nothing_new(file, chat, await exported(chat))
+    assert await gaps.newest(chat_id) == wider
+    await write_json_lines(tmp_path / "wider.jsonl", lines(chat, "Asia/Shanghai", NOW))
+    other = ChatKey(ACCOUNT, "group", "9")
+    for path in (file, tmp_path / "wider.jsonl"):
+        await bring(path, other)
+    check_same((await exported(other))[1:], (await exported(chat))[1:])
+
+
+async def test_what_was_deleted_leaves_no_page(tmp_path: Path, database_file: Path) -> None:
+    chat, vault = ChatKey(ACCOUNT, "group", "123"), tmp_path / "vault"
+    events = [Said("say", 1, f"第{number}句", "阿澈", 60, 1) for number in range(9)]
+    await Builder(chat, database_file).live(events)
+    await nianlun.jobs.tidy([chat])
+    await write_vault(vault, lines(chat, "Asia/Shanghai", NOW))
+    assert any(vault.glob("diary/*.md"))
+    chat_id = await chats.find(chat)
+    assert chat_id is not None
+    (number,) = {row["id"] for row in await exported(chat) if row["type"] == "activity"}
+    assert (await deleting.delete(chat_id, [], [number], NOW)).activities == (number,)
+    await write_vault(vault, lines(chat, "Asia/Shanghai", NOW))
+    assert not any(vault.glob("*/*.md"))
+    await check_moves(vault, ChatKey(ACCOUNT, "group", "10"), await exported(chat))
 
 
 async def test_what_was_edited_wrongly_is_told_by_file_and_line(

@@ -178,7 +178,7 @@ async def test_backups_are_made_anew_and_an_owners_own_are_named(world: World) -
 async def test_a_backup_that_a_killed_process_left_half_made_goes(world: World) -> None:
     folder = world.file.parent / "backups"
     folder.mkdir()
-    half = folder / "20261127T100000-99-before-0007_fact_writers.part"
+    half = folder / "20261127T100000-99-before-0007_fact_journal.part"
     half.write_text(SECRET)
     await noted_and_withdrawn(world)
     erasing = Traces(world.file)

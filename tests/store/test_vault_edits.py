@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from plugins.nonebot_plugin_nianlun import nianlun
+from plugins.nonebot_plugin_nianlun.capture.readable import readable
 from plugins.nonebot_plugin_nianlun.commands.carrying import summary
 from plugins.nonebot_plugin_nianlun.exports import write_vault
 from plugins.nonebot_plugin_nianlun.imports import follow_up
@@ -32,17 +33,19 @@ from plugins.nonebot_plugin_nianlun.store import (
     invariants,
     notes,
     provenance,
+    recording,
 )
 from plugins.nonebot_plugin_nianlun.store.export import lines
 from plugins.nonebot_plugin_nianlun.store.models import Activity, Chat, Fact, Memory, Message
 from plugins.nonebot_plugin_nianlun.store.restored_edits import MOVED_ON
-from plugins.nonebot_plugin_nianlun.types import COMMAND_LINE, ChatKey
+from plugins.nonebot_plugin_nianlun.types import COMMAND_LINE, ChatKey, Incoming
 from plugins.nonebot_plugin_nianlun.types import Fact as NewFact
-from tests.store.test_restoring import GROUP, NOW, OTHER, exported, of, talk, withdraw
+from tests.store.test_restoring import GROUP, NOW, OTHER, exported, of, talk, withdraw, write
 
 pytestmark = pytest.mark.usefixtures("database_file")
 
 EDITOR = "30003"
+MOVED = ChatKey("10001", "group", "125")
 Json = dict[str, Any]
 
 
@@ -157,18 +160,65 @@ async def test_whose_edit_a_fact_is_stays_known_and_goes_with_them(tmp_path: Pat
         (told,) = await provenance.facts_why(await id_of(chat), "preferences", "coffee")
         assert (told.text, told.writer) == ("不喝咖啡了", EDITOR)
     await write_vault(tmp_path / "again", lines(GROUP, "Asia/Shanghai", NOW))
-    moved = ChatKey("10001", "group", "125")
-    await bring(tmp_path / "again", moved)
-    assert of(await exported(moved), "fact") == of(await exported(), "fact")
+    await bring(tmp_path / "again", MOVED)
+    assert of(await exported(MOVED), "fact") == of(await exported(), "fact")
     # Told anew, it is nobody's edit any more; and theirs goes when they are forgotten.
     item = [FactItem("preferences", "coffee", "又喝了")]
     (owner,) = {one["owner"] for one in of(await exported(), "fact") if one["name"] == "coffee"}
     await facts.remember(await id_of(GROUP), owner, item, None, nianlun.clock.now())
-    for chat, text in ((GROUP, "又喝了"), (moved, "拿铁")):
+    for chat, text in ((GROUP, "又喝了"), (MOVED, "拿铁")):
         await forgetting.forget(await id_of(chat), EDITOR, nianlun.clock.now())
         (told,) = await provenance.facts_why(await id_of(chat), "preferences", "coffee")
         assert (told.text, told.writer) == (text, None)
         assert "不喝咖啡了" not in str(of(await exported(chat), "fact"))
+    # A file may have been made by other hands, and these two edit nothing.
+    rows = await exported()
+    (fact,) = [row for row in of(rows, "fact") if row["name"] == "coffee"]
+    fact.update(owner="20009", writer="model")
+    fact["journal"][0]["writer"] = "offline"
+    await bring(write(tmp_path / "odd.jsonl", rows))
+    (again,) = [row for row in of(await exported(), "fact") if row["owner"] == "20009"]
+    assert [old.get("writer") for old in (*again["journal"], again)] == [None] * 3
+    assert again["text"] == "又喝了"
+
+
+async def test_what_a_forgotten_editor_wrote_stays_away(
+    database_file: Path, tmp_path: Path
+) -> None:
+    vault, rows = await a_vault(tmp_path)
+    day, month, activity = (newest(rows, kind) for kind in ("day", "month", "activity"))
+    for number, text in enumerate((day["text"], month["text"], activity["text"], "想起一件事")):
+        rewrite(vault, text, f"暗号{number}。")
+    rewrite(vault, "拿铁", "暗号4")
+    assert (await bring(vault)).chats[0].edited == 5
+    here, now = await id_of(GROUP), nianlun.clock.now()
+    # From here on that of the month is an earlier text, and in the later file that of the fact.
+    await editing.edit(here, "month", month["date"], "别人写的。", "30004", now)
+    file = write(tmp_path / "chat.jsonl", await exported())
+    (whose,) = {row["owner"] for row in of(rows, "fact") if row["name"] == "coffee"}
+    await facts.remember(here, whose, [FactItem("preferences", "coffee", "又喝了")], None, now)
+    later = write(tmp_path / "later.jsonl", await exported())
+    await chats.ensure([OTHER, MOVED], now)
+    await exclusions.opt_out(await id_of(MOVED), EDITOR, now - timedelta(days=1), now)
+    await bring(file, MOVED, "30005")
+    # Who opted out may correct what others said, and it stays.
+    found = repr(await exported(MOVED))
+    assert [number for number in range(5) if f"暗号{number}" in found] == [0, 1, 2, 3, 4]
+    for chat in (GROUP, OTHER):
+        await forgetting.forget(await id_of(chat), EDITOR, now)
+        for one, coffee in ((file, "拿铁"), (later, "又喝了")):
+            await bring(one, chat, "30005")
+            assert "暗号" not in repr(await exported(chat))
+            (fact,) = [row for row in of(await exported(chat), "fact") if row["name"] == "coffee"]
+            told = [old["text"] for old in (*fact["journal"], fact)]
+            assert (told[0], coffee in told) == ("美式", True)
+        await nianlun.jobs.tidy([chat], offline=True)
+        again = now + timedelta(minutes=1)
+        await editing.edit(await id_of(chat), "day", day["date"], "暗号又来了。", EDITOR, again)
+    await bring(write(file, await exported(OTHER)), GROUP, "30005")
+    for chat in (GROUP, OTHER):
+        assert newest(await exported(chat), "day")["text"] == "暗号又来了。"
+    await sound(database_file)
 
 
 async def id_of(chat: ChatKey) -> int:
@@ -528,9 +578,23 @@ async def test_a_year_put_right_after_more_was_rolled_up_than_was_exported_is_ta
     database_file: Path, tmp_path: Path
 ) -> None:
     """Of an export made while a month was owed: what is in the year since is added once more."""
-    await talk(days=62)
+    # Two months of a year that is over.
+    said = [
+        Incoming(
+            GROUP,
+            datetime(NOW.year - 1, month, 10, 2, number, tzinfo=UTC),
+            "20001",
+            "小鹿",
+            [{"type": "text", "data": {"text": f"去上海{month}-{number}"}}],
+            "event",
+            message_id=f"{month}{number}",
+        )
+        for month in (5, 6)
+        for number in range(8)
+    ]
+    await recording.record(said, readable, "小忆", NOW)
     await nianlun.jobs.tidy([GROUP])
-    chat_id = (await Chat.get(peer_id=GROUP.peer_id)).id
+    chat_id = await id_of(GROUP)
     year = newest(await exported(), "year")
     *fewer, owed = year["sources"]
     await Memory.filter(chat_id=chat_id, kind="year").update(sources=json.dumps(fewer))

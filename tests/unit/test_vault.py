@@ -187,6 +187,29 @@ def test_the_shapes_of_the_files() -> None:
     assert made[moment.file].split("\n")[moment.line - 1] == "## 14:30"
 
 
+def test_what_has_no_text_is_on_no_page() -> None:
+    deleted = MOMENT | {"id": 2, "date": "2026-11-28", "text": "", "time": "2026-11-28T14:12:00Z"}
+    waiting = DAY | {"date": "2026-11-28", "text": "", "sources": [2]}
+    month = MONTH | {"sources": ["2026-11-28", "2026-11-29"]}
+    erased = FACT | {"category": "secret", "text": ""}
+    rows = [HEADER, deleted, MOMENT, waiting, DAY, month, FACT, erased]
+    made = files([*rows, {"type": "end"}])
+    assert sorted(name for name in made if name.endswith(".md")) == [
+        DIARY, "months/2026-11.md", "wiki/preferences.md",
+    ]  # fmt: skip
+    assert "2026-11-28]]" not in made["months/2026-11.md"]
+    placed, complaints = rows_of(made.items())
+    assert ([one.row for one in placed[:-1]], complaints) == (rows, [])
+    end = placed[-1].row
+    assert end["pages"] == {DIARY: 2, "months/2026-11.md": 1, "wiki/preferences.md": 1}
+    assert (end["records"], end["history"]) == (4, 2)
+    # As a vault may have it that was written before.
+    data = {key: value for key, value in deleted.items() if key not in ("text", "versions")}
+    page = f"# 2026-11-28（周六）\n\n{block('## 22:12', '', data | {'digest': digest('')}, {})}"
+    placed, complaints = rows_of([*files([HEADER]).items(), ("diary/2026-11-28.md", page)])
+    assert ([one.row for one in placed], complaints) == ([HEADER, deleted | {"versions": []}], [])
+
+
 def test_lines_that_are_no_objects_are_told() -> None:
     placed, complaints = rows_of(
         [("nianlun.jsonl", '{"type":"header"}\n[]\n{\n'), ("wiki/a.md", "话\n")]

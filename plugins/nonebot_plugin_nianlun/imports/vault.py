@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_right
 import codecs
-from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
 import heapq
@@ -20,7 +19,17 @@ from zipfile import ZipFile
 from ..errors import ImportFileError
 from ..lifecycle import Nianlun
 from ..memory.vault import Complaint
-from ..memory.vault_pages import END, FOLDERS, HISTORY, MARK, OURS, Placed, Row, rows_of
+from ..memory.vault_pages import (
+    END,
+    FOLDERS,
+    HISTORY,
+    MARK,
+    OURS,
+    Placed,
+    Row,
+    rows_of,
+    texts_there,
+)
 from ..types import ChatKey
 from .found import Unreadable
 from .native import LINE_LIMIT
@@ -162,7 +171,7 @@ class _Writer:
         if HISTORY in counts:
             there = sum(bool(line.strip()) for line in self._page(HISTORY).split("\n"))
             _check_count(HISTORY, there, counts[HISTORY])
-        self._origins.complain(list(_lacking(rows, end)))
+        self._origins.complain(list(_lacking(rows, end, pages)))
         rows = [placed for placed in rows if placed.row["type"] != END]
         before = [placed for placed in rows if placed.row["type"] in _BEFORE_MESSAGES]
         with ExitStack() as stack, self._whole.open("w", encoding="utf-8", newline="\n") as out:
@@ -254,13 +263,17 @@ def _numbers(counts: object) -> dict[str, int]:
     return {name: n for name, n in told if OURS.fullmatch(name) and isinstance(n, int)}
 
 
-def _lacking(rows: list[Placed], end: Row) -> Iterator[tuple[str, Complaint]]:
-    """Pages with fewer texts than were exported: somebody may have meant to delete those."""
-    there = Counter(placed.file for placed in rows)
+def _lacking(
+    rows: list[Placed], end: Row, pages: Collection[str]
+) -> Iterator[tuple[str, Complaint]]:
+    """Pages of which fewer texts are left than were exported: somebody may have meant to delete
+    those. One that was moved to another page is there."""
+    there = texts_there(rows)
     for name, count in _numbers(end.get("pages")).items():
         if there[name] < count:
-            gone = f"少了 {count - there[name]} 段" if there[name] else "整页都没有了"
-            yield name, Complaint(1, f"和导出时比，{gone}；记忆没有因此删掉，要删请用指令")
+            gone = f"少了 {count - there[name]} 段" if name in pages else "整页都没有了"
+            kept = "这里原有的记忆不会因此删掉，要删请用指令"
+            yield name, Complaint(1, f"和导出时比，{gone}，没有读入；{kept}")
 
 
 def _is_page(name: str) -> bool:

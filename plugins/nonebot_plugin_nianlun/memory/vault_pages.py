@@ -1,7 +1,8 @@
 """A chat's export as the files of a vault, and back.
 
 ```
-nianlun.jsonl            whose chat it is, its settings and people, and what has no text
+nianlun.jsonl            whose chat it is, its settings and people, and what has no text: also
+                         notes that were deleted, or are to be written anew
 history.jsonl            earlier texts of notes, one a line
 messages/2026-11.jsonl   what was said
 diary/2026-11-29.md      the day's memory, and its activities and moments at `## HH:MM`
@@ -45,6 +46,11 @@ OURS: Final = re.compile(
 """The files that are read and replaced; whatever else is in the folder is somebody's own."""
 _FOLDERS: Final = {"day": "diary", "month": "months", "year": "years"}
 _PAGES: Final = ("activity", *_FOLDERS, "fact")
+_IDENTITY: Final = {
+    "activity": ("type", "id"),
+    "fact": ("owner", "name", "written_at", "text"),
+}
+"""What tells two texts of a page apart. Of days, months and years there is one."""
 _ANY_ZONE: Final = ZoneInfo("UTC")
 _ORDER: Final = (
     *("header", "settings", "speaker", "message", "activity", "skipped", "gap"),
@@ -70,8 +76,8 @@ def as_line(row: Mapping[str, Any]) -> str:
 
 def files(rows: Sequence[Row]) -> dict[str, str]:
     """The files of a vault but those of messages, by path, from all other lines of an export."""
-    texts = [row for row in rows if row["type"] in _PAGES]
-    history = list(_history(texts))
+    history = list(_history(row for row in rows if row["type"] in _PAGES))
+    texts = [row for row in rows if _has_text(row)]
     pages = Counter(map(_page, texts))
     found = {MARK: "".join(map(as_line, _mark(rows, len(history), pages)))}
     found[HISTORY] = "".join(map(as_line, history))
@@ -89,6 +95,11 @@ def files(rows: Sequence[Row]) -> dict[str, str]:
     return found | _wiki(header["chat"], [row for row in texts if row["type"] == "fact"], rows)
 
 
+def _has_text(row: Mapping[str, Any]) -> bool:
+    """Whether it stands on a page. One whose text is gone leaves no trace there."""
+    return row["type"] in _PAGES and row["text"] != ""
+
+
 def _page(row: Mapping[str, Any]) -> str:
     """The file of a text."""
     if row["type"] == "fact":
@@ -100,9 +111,10 @@ def _mark(rows: Iterable[Row], history: int, pages: Mapping[str, int]) -> Iterat
     """`history`: how many earlier texts there are; `pages`: how many texts each of them has."""
     count = 0
     for row in rows:
-        if row["type"] not in _PAGES:
+        if not _has_text(row):
             counts = {"records": count, "history": history, "pages": pages}
-            yield row | (counts if row["type"] == END else {})
+            values = {key: value for key, value in row.items() if key != "versions"}
+            yield values | (counts if row["type"] == END else {})
             count += 1
 
 
@@ -135,7 +147,8 @@ def _front(chat: str, row: Row, there: set[tuple[str, str]]) -> str:
         values[above] = f"[[{_FOLDERS[above]}/{row['date'][:-3]}]]"
     below = {"month": "day", "year": "month"}.get(row["type"])
     if below:
-        values[f"{below}s"] = [f"[[{_FOLDERS[below]}/{one}]]" for one in row["sources"]]
+        sources = [one for one in row["sources"] if (below, one) in there]
+        values[f"{below}s"] = [f"[[{_FOLDERS[below]}/{one}]]" for one in sources]
     return front_matter(values)
 
 
@@ -243,6 +256,23 @@ def _once(found: Iterable[Placed], complaints: list[tuple[str, Complaint]]) -> I
                 continue
             seen.add(fact)
         yield placed
+
+
+def texts_there(placed: Iterable[Placed]) -> Counter[str]:
+    """How many texts of each page there are, on whichever page they stand now."""
+    there: set[tuple[str, ...]] = set()
+    for row, file, _ in placed:
+        if row["type"] in _PAGES and file != MARK:
+            told = _IDENTITY.get(row["type"], ())
+            there.add((_home(row, file), *(_shown(row.get(key)) for key in told)))
+    return Counter(page for page, *_ in there)
+
+
+def _home(row: Mapping[str, Any], file: str) -> str:
+    try:
+        return _page(row)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return file  # what is wrong with the line is told when that is read
 
 
 def _json_lines(path: str, text: str, complaints: list[tuple[str, Complaint]]) -> Iterator[Placed]:

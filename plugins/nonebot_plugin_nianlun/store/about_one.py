@@ -11,8 +11,17 @@ from tortoise.functions import Count, Max, Min
 from . import exclusions
 from .keys import short_id
 from .messages import PART_OF_THE_TALK
-from .models import Activity, Fact, Speaker, SpeakerName
+from .models import (
+    Activity,
+    Fact,
+    FactVersion,
+    Memory,
+    NoteVersion,
+    Speaker,
+    SpeakerName,
+)
 from .models import Message as MessageRow
+from .withdrawals import LONGEST_WRITER
 
 _MOST_FACTS = 50
 
@@ -54,14 +63,18 @@ async def known(chat_id: int, user_id: str) -> Mine:
 
 
 async def chats_of(user_id: str) -> set[int]:
-    """Row ids of the chats in which somebody is known, or something is known of them.
+    """Row ids of the chats in which somebody is known, something is known of them, or they wrote
+    a text by hand.
 
     Reads all chats: it is asked for seldom.
     """
     speaker = short_id(user_id)
-    as_speaker = await Speaker.filter(user_id=speaker).values_list("chat_id", flat=True)
-    as_owner = await Fact.filter(owner=speaker).distinct().values_list("chat_id", flat=True)
-    return {*cast("list[int]", as_speaker), *cast("list[int]", as_owner)}
+    found = [Speaker.filter(user_id=speaker), Fact.filter(owner=speaker)]
+    if len(speaker) <= LONGEST_WRITER:
+        texts = (Fact, FactVersion, Activity, Memory, NoteVersion)
+        found += [text.filter(writer=speaker).exclude(text="") for text in texts]
+    ids = [await rows.distinct().values_list("chat_id", flat=True) for rows in found]
+    return {chat_id for part in ids for chat_id in cast("list[int]", part)}
 
 
 def _moment(value: object) -> datetime | None:

@@ -12,11 +12,12 @@ from typing import NamedTuple, TypeAlias
 from tortoise.queryset import QuerySet
 
 from ..errors import NotRecorded
-from ..types import ME, Incoming, SkipReason
+from ..types import ME, Activity, Incoming, Memory, SkipReason, is_edited
 from . import sql, traces
 from .database import transactional
 from .keys import NAMELESS, short_id
 from .models import Exclusion, Speaker
+from .records import FactText, Version
 
 
 class Span(NamedTuple):
@@ -64,6 +65,21 @@ async def known_for(chat_ids: Iterable[int]) -> Known:
 def covers(known: Known, chat_id: int, user_id: str, at: datetime) -> bool:
     """Whether what this member said or was called at that time may not be kept."""
     return any(span.holds(at) for span in _spans(known, chat_id, user_id))
+
+
+async def wrote(chat_id: int, texts: Iterable[Activity | Memory | Version | FactText]) -> bool:
+    """Whether one of these texts was written by hand, by somebody who was forgotten since.
+
+    Opting out leaves standing what somebody corrected, and so does this.
+    """
+    edits = [(one.writer, one.written_at) for one in texts if one.text and one.writer]
+    edits = [(writer, at) for writer, at in edits if is_edited(writer)]
+    known = await known_for([chat_id]) if edits else {}
+    return any(
+        span.begins is None and span.holds(at)
+        for writer, at in edits
+        for span in _spans(known, chat_id, writer)
+    )
 
 
 def concerns(known: Known, chat_id: int, user_id: str) -> bool:

@@ -92,12 +92,20 @@ async def recorded_before(self_id: str, moment: datetime) -> list[Missed]:
 async def note(spans: Mapping[int, Span]) -> None:
     """Record a gap of each of these chats; gaps that touch become one. Raises StoreError."""
     await sql.move_last_seqs(dict.fromkeys(sorted(spans), 0))
-    for chat_id, (begins, ends) in spans.items():
-        touching = Gap.filter(chat_id=chat_id, begins__lte=ends, ends__gte=begins)
-        for gap in await touching:
-            begins, ends = min(begins, gap.begins), max(ends, gap.ends)
-        await touching.delete()
-        await Gap.create(chat_id=chat_id, begins=begins, ends=ends)
+    for chat_id, span in spans.items():
+        await add(chat_id, span)
+
+
+async def add(chat_id: int, span: Span) -> None:
+    """The same of one chat, inside the caller's transaction."""
+    begins, ends = span
+    if await Gap.filter(chat_id=chat_id, begins__lte=begins, ends__gte=ends).exists():
+        return
+    touching = Gap.filter(chat_id=chat_id, begins__lte=ends, ends__gte=begins)
+    for gap in await touching:
+        begins, ends = min(begins, gap.begins), max(ends, gap.ends)
+    await touching.delete()
+    await Gap.create(chat_id=chat_id, begins=begins, ends=ends)
 
 
 @transactional

@@ -2,30 +2,30 @@
 
 What is there already stays as it is; the file's text is then kept beside it as an earlier one.
 A text that was built on a message which is withdrawn, here or by the file's own word, is not
-brought back: it is written anew from what is left. Nor is a moment of somebody who was forgotten.
+brought back: it is written anew from what is left. Nor is a moment or edit of who was forgotten.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 import json
 
 from tortoise.expressions import Q
-from tortoise.queryset import QuerySet
 
 from ..memory.calendar import Calendar, day_after
 from ..memory.keymarks import find_key_messages, renumber_key_marks
-from ..types import Activity, Memory, MemoryKind
-from . import exclusions, removals, search
-from .keys import chunks
+from ..types import Activity, Memory
+from . import exclusions, provenance, removals, search
 from .models import Activity as ActivityRow
 from .models import Memory as MemoryRow
 from .models import Message as MessageRow
 from .numbers import Cover, Numbers, next_number
 from .records import Noted, Refused, Remembered, Version
-from .restored_edits import Edits, lacks_words
+from .restored_bare import BARE, DELETED, emptied, is_bare, same
+from .restored_edits import TAKEN_BACK, Edits, lacks_words
 from .restored_moments import Moments
+from .restored_sources import mark_merged
 from .restored_versions import EarlierTexts
 from .restored_windows import MAY_BE_NOTED, Runs, day_told, holds_all, state_of, without
 
@@ -68,8 +68,8 @@ class NoteRestorer:
         self._periods: set[str] = set()
         self._tainted: set[int | str] = set()
         """What holds words that are withdrawn: activities by their number in the file, periods."""
-        self._absent: set[int] = set()
-        """Activities by their number in the file of which nothing could be brought."""
+        self._absent: set[int | str] = set()
+        """Of which nothing could be brought: activities by their number in the file, periods."""
         self._earlier = EarlierTexts(chat_id, seqs, self._activities, self._periods, self._kept)
         self.last = 0
         """The highest number of an activity in the chat."""
@@ -79,19 +79,19 @@ class NoteRestorer:
         theirs, state = noted.activity, noted.state
         if theirs.number in self._activities:
             raise Refused(f"活动编号 {theirs.number} 在文件里有两次")
-        if _is_bare(noted):
+        if is_bare(noted):
             await self._bury(noted)
             return
         runs = self._window(theirs)
         keys = self._keys(theirs.key_messages)
         all_runs, runs = runs, without(runs, self.unnoted)
         if all_runs and not runs:
-            await self._keep_out(noted)
+            await self._keep_out(noted, DELETED)
             return
         # What somebody made it cite since is judged with the edit, and taints nothing else.
         cited = theirs.text if noted.exported is None else ""
         tainted = runs != all_runs or self._cites_taken_back(cited, keys)
-        tainted = tainted or await self._is_excluded(theirs)
+        tainted = tainted or await self._is_excluded(noted)
         window = {seq for first, last in all_runs for seq in range(first, last + 1)}
         gone = window & self._taken_back
         if not gone <= self._wordless:
@@ -105,7 +105,11 @@ class NoteRestorer:
         moment = row is None and not runs
         first = noted.versions[0].text if noted.versions else theirs.text
         if moment and await removals.is_removed_moment(self._chat_id, theirs.time, first):
-            await self._keep_out(noted)
+            await self._keep_out(noted, DELETED)
+            return
+        is_gone = row is None and free > 0 and not left
+        if is_gone and await emptied(self._chat_id, theirs, self.claimed) is not None:
+            await self._keep_out(noted, TAKEN_BACK)
             return
         tainted = tainted or (row is not None and not await holds_all(row, runs))
         if row is None and runs and not free:
@@ -145,15 +149,15 @@ class NoteRestorer:
         if tainted or lacks_words(row, theirs, noted, is_new=is_new):
             self._tainted.add(theirs.number)
 
-    async def _keep_out(self, noted: Noted) -> None:
-        """Of an activity that somebody removed here there is a number, and nothing else."""
+    async def _keep_out(self, noted: Noted, why: str) -> None:
+        """Of an activity that is removed here, or empty, there is a number, and nothing else."""
         theirs = noted.activity
-        self._refuse_edit(noted)
-        gone = ActivityRow.filter(chat_id=self._chat_id, date=theirs.date, origin=theirs.origin)
-        row = await gone.filter(time=theirs.time, text="", stale=False).first()
+        self._refuse_edit(noted, why)
+        row = await emptied(self._chat_id, theirs, self.claimed)
         if row is None:
             bare = replace(theirs, key_messages=(), source_conv=None, owner=None)
             row = await self._create_activity(Noted(bare), [], "", [], stale=False)
+        self.claimed.add(row.id)
         self._activities[theirs.number] = row.number, theirs.date
         for run in theirs.ranges:
             self._cover.add(*run)
@@ -162,10 +166,8 @@ class NoteRestorer:
     async def _bury(self, noted: Noted) -> None:
         """Of an activity of which the file itself has nothing left: number and writer."""
         theirs = noted.activity
-        self._refuse_edit(noted)
-        here = ActivityRow.filter(chat_id=self._chat_id, date=theirs.date, origin=theirs.origin)
-        same = here.filter(time=theirs.time).exclude(id__in=self.claimed).order_by("number")
-        row = await same.filter(text="").first() or await same.first()
+        self._refuse_edit(noted, BARE)
+        row = await same(self._chat_id, theirs, self.claimed)
         if row is None:
             row = await self._create_activity(noted, [], "", [], stale=False)
             of_it = "activity", str(row.number), noted.versions, []
@@ -175,10 +177,9 @@ class NoteRestorer:
             self.claimed.add(row.id)
         self._activities[theirs.number] = row.number, theirs.date
 
-    def _refuse_edit(self, noted: Noted) -> None:
+    def _refuse_edit(self, noted: Noted, why: str) -> None:
         if noted.exported is not None:
-            told = f"活动 &{noted.activity.number} 在这里已经删掉了，没有照改"
-            self._edits.refused.append(told)
+            self._edits.refused.append(f"活动 &{noted.activity.number} {why}")
 
     def _window(self, theirs: Activity) -> list[tuple[int, int]]:
         """The runs of `seq` here that the window covers."""
@@ -207,9 +208,12 @@ class NoteRestorer:
         unnoted = self.unnoted if kind != "activity" else frozenset()
         return not (cited.isdisjoint(self._taken_back) and cited.isdisjoint(unnoted))
 
-    async def _is_excluded(self, theirs: Activity) -> bool:
+    async def _is_excluded(self, noted: Noted) -> bool:
         """Whether it is a moment of somebody who was forgotten here, or was not to be recorded;
-        or anybody's of before the chat was cleared."""
+        or anybody's of before the chat was cleared; or has words of who was forgotten."""
+        theirs = noted.activity
+        if await exclusions.wrote(self._chat_id, (theirs, *noted.versions)):
+            return True
         excluded = await exclusions.known_for([self._chat_id])
         return exclusions.covers(excluded, self._chat_id, theirs.owner or "", theirs.time)
 
@@ -276,6 +280,7 @@ class NoteRestorer:
         tainted = not (memory.text or theirs.state) or any(ref in self._tainted for ref in refs)
         cited = memory.text if theirs.exported is None else ""
         tainted = tainted or self._cites_taken_back(cited, keys, memory.kind)
+        tainted = tainted or await exclusions.wrote(self._chat_id, (memory, *theirs.versions))
         is_new = lost = False
         row = await MemoryRow.get_or_none(
             chat_id=self._chat_id, kind=memory.kind, period=memory.period
@@ -287,10 +292,14 @@ class NoteRestorer:
                 theirs = await self._edits.new_memory(theirs, sources, tainted=tainted)
                 text = theirs.memory.text
                 keys, lost = list(find_key_messages(text)), not text
+            if tainted and await provenance.nothing_left(self._chat_id, memory.period):
+                self._absent.add(memory.period)
+                self._tainted.add(memory.period)
+                return
             row = await self._create_memory(
                 theirs, sources, text, [] if tainted else keys, tainted=tainted, lost=lost
             )
-            await self._mark_merged(memory, sources)
+            await mark_merged(self._chat_id, memory, sources, self._merged)
         else:
             await self._add_to(row, theirs, sources, tainted=tainted)
         self._periods.add(memory.period)
@@ -308,7 +317,7 @@ class NoteRestorer:
             await self._edits.note(row, memory, theirs.exported, sources=sources, tainted=tainted)
             return
         if row.text == self._moved(memory.text):
-            await self._mark_merged(memory, sources)
+            await mark_merged(self._chat_id, memory, sources, self._merged)
         if not (tainted or row.stale):
             now = Version(0, memory.text, memory.writer, memory.written_at)
             added = await self._earlier.keep(
@@ -322,9 +331,9 @@ class NoteRestorer:
             known = ((ref, self._activities.get(int(ref))) for ref in memory.sources)
             # Once a message is withdrawn, what holds it is found by the day of its activity.
             found = {ref: str(a[0]) for ref, a in known if a is not None and a[1] == memory.period}
-            absent = {str(number) for number in self._absent}
         else:
-            found, absent = {ref: ref for ref in memory.sources if ref in self._periods}, set()
+            found = {ref: ref for ref in memory.sources if ref in self._periods}
+        absent = set(map(str, self._absent))
         missing = [ref for ref in memory.sources if ref not in found and ref not in absent]
         if memory.text and missing:
             raise Refused(f"它的来源 {missing[0]} 不在文件里、没能导入，或者不是那天的")
@@ -367,30 +376,3 @@ class NoteRestorer:
         )
         await search.add(self._chat_id, memory.kind, [row.id])
         return row
-
-    async def _mark_merged(self, memory: Memory, sources: Sequence[str]) -> None:
-        """The sources are in this text, unless they were written after it."""
-        before = {"written_at__lte": memory.written_at, "stale": False}
-        untold = [ref for ref in sources if ref not in self._merged]
-        told = [ref for ref in sources if self._merged.get(ref)]
-        for refs, where in ((untold, before), (told, {})):
-            for part in chunks(refs):
-                await self._below(memory.kind, part).filter(**where).update(merged=True)
-
-    def _below(
-        self, kind: MemoryKind, refs: Sequence[str]
-    ) -> QuerySet[ActivityRow] | QuerySet[MemoryRow]:
-        """The notes of the layer under one, by number or period."""
-        if kind == "day":
-            return ActivityRow.filter(chat_id=self._chat_id, number__in=list(map(int, refs)))
-        lower: MemoryKind = "day" if kind == "month" else "month"
-        return MemoryRow.filter(chat_id=self._chat_id, kind=lower, period__in=list(refs))
-
-
-def _is_bare(noted: Noted) -> bool:
-    """Whether it was deleted, or all of its window taken back, in the file itself."""
-    theirs, state = noted.activity, noted.state
-    if theirs.origin == "window":
-        return not theirs.ranges
-    left = theirs.ranges or theirs.text or (state is not None and state.stale)
-    return not left and noted.exported is None

@@ -17,6 +17,7 @@ from . import (
     chats,
     deleting,
     exclusions,
+    gaps,
     leaving_out,
     removals,
     restored_facts,
@@ -27,7 +28,7 @@ from . import (
 )
 from .database import transactional
 from .importing import Importer, Stored
-from .models import Chat, Exclusion, Gap, Speaker, UsageCount
+from .models import Chat, Exclusion, Speaker, UsageCount
 from .models import Message as MessageRow
 from .numbers import Cover
 from .records import (
@@ -107,7 +108,7 @@ class Restorer:
         )
         self._told = removals.Told(self._notes.claimed, self._seqs.holds)
         self._facts = 0
-        self._begun: Counter[tuple[str, str | None, datetime | None]] = Counter()
+        self._begun: Counter[ExcludedSpan] = Counter()
 
     @property
     def new(self) -> int:
@@ -165,9 +166,7 @@ class Restorer:
         elif isinstance(record, SkippedRun):
             await self._skip(record)
         elif isinstance(record, GapSpan):
-            span = {"chat_id": self._chat_id, "begins": record.begins, "ends": record.ends}
-            if not await Gap.filter(**span).exists():
-                await Gap.create(**span)
+            await gaps.add(self._chat_id, (record.begins, record.ends))
         elif isinstance(record, Remembered):
             await self._notes.remembered(record)
         elif isinstance(record, ExcludedSpan):
@@ -186,9 +185,11 @@ class Restorer:
         whose = {"reason": span.reason, "user_id": span.user_id, "message_id": span.message_id}
         whose["subject"] = span.subject
         same = Exclusion.filter(chat_id=self._chat_id, **whose, begins=span.begins)
+        alike = replace(span, noted_at=self._exported_at, ends=None)
         if span.reason in ("forgotten", "window", "fact"):
             same = same.filter(ends=span.ends)
-        if await self._is_on_record(span, same):
+            alike = replace(alike, ends=span.ends)
+        if await self._is_on_record(span, alike, same):
             return
         ends = span.ends
         if span.reason == "paused" and ends is None and not await self._is_paused():
@@ -207,15 +208,17 @@ class Restorer:
         if span.message_id is not None and span.begins is not None:
             await self._mask(span.message_id, span.user_id, span.begins)
 
-    async def _is_on_record(self, span: ExcludedSpan, same: QuerySet[Exclusion]) -> bool:
-        if span.reason not in ("opted_out", "paused"):
-            return await same.exists()
-        # Who went, came and went again within a second has several that begin alike: the first of
-        # the file is the first here, and so on; and one who is away is so once.
-        self._begun[span.reason, span.user_id, span.begins] += 1
-        if await same.count() >= self._begun[span.reason, span.user_id, span.begins]:
+    async def _is_on_record(
+        self, span: ExcludedSpan, alike: ExcludedSpan, same: QuerySet[Exclusion]
+    ) -> bool:
+        # Of two windows of one second both may be deleted; and who went, came and went again within
+        # one has several that begin alike. The first of the file is the first here, and so on.
+        self._begun[alike] += 1
+        if await same.count() >= self._begun[alike]:
             return True
-        return span.ends is None and await same.filter(ends=None).exists()
+        # One who is away is so once.
+        is_away = span.reason in ("opted_out", "paused") and span.ends is None
+        return is_away and await same.filter(ends=None).exists()
 
     async def _is_paused(self) -> bool:
         """Whether recording is paused here; a chat that was there keeps its own settings."""
@@ -262,6 +265,9 @@ class Restorer:
             return
         kept = [self._moved(old) for old in fact.journal if not self._is_overtaken(old)]
         kept = [old for old in kept if await self._holds(fact, old)]
+        excluded = await exclusions.known_for([self._chat_id])
+        about = excluded, self._chat_id, fact.owner
+        kept = [old for old in kept if not exclusions.covers(*about, old.written_at)]
         if fact.exported is not None:
             moved = replace(fact, text=text, journal=tuple(kept))
             self._facts += await self._fact_edits.take(moved, tainted=overtaken)
@@ -271,9 +277,7 @@ class Restorer:
             if not any(old.text for old in kept):
                 return
             *kept, text = kept
-            fact = replace(fact, due=None, done_at=None)
-        excluded = await exclusions.known_for([self._chat_id])
-        if exclusions.covers(excluded, self._chat_id, fact.owner, text.written_at):
+        if exclusions.covers(*about, text.written_at):
             return  # whom it is about was forgotten here
         moved = replace(fact, text=text, journal=tuple(kept))
         self._facts += await restored_facts.restore(self._chat_id, moved)
@@ -291,7 +295,7 @@ class Restorer:
         return not self._taken_back.intersection(turn) <= self._wordless
 
     async def _holds(self, fact: KnownFact, text: FactText) -> bool:
-        if text.source in self._notes.unnoted:
+        if text.source in self._notes.unnoted or await exclusions.wrote(self._chat_id, (text,)):
             return False
         ends = await removals.fact_ends(self._chat_id, fact.owner, fact.category, fact.name)
         return ends is None or await removals.told_at(self._chat_id, text) >= ends

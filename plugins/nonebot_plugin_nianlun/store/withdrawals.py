@@ -17,7 +17,7 @@ Known: TypeAlias = dict[tuple[int, str], list[tuple[str | None, datetime]]]
 _BLANK = {"text": "", "key_messages": "[]"}
 _CLOCK_TOLERANCE = timedelta(minutes=10)
 """How much earlier than its message a withdrawal may seem to be, where the clocks differ."""
-_LONGEST_WRITER = 32
+LONGEST_WRITER = 32
 """Width of the column; who edits has a QQ number, which is shorter."""
 _AGAIN = timedelta(minutes=1)
 """A notice is reported twice within this time."""
@@ -142,13 +142,15 @@ async def blank_edited(chat_id: int, user_ids: Sequence[str]) -> int:
 
     Returns of how many notes a text is gone. Runs inside the caller's transaction.
     """
-    writers = [user_id for user_id in user_ids if len(user_id) <= _LONGEST_WRITER]
+    writers = [user_id for user_id in user_ids if len(user_id) <= LONGEST_WRITER]
     theirs = {"chat_id": chat_id, "writer__in": writers}
     refs: dict[str, set[str]] = {"activity": set(), "day": set(), "month": set(), "year": set()}
-    for old in await NoteVersion.filter(**theirs).only("kind", "ref"):
+    # A blank one tells who wrote what was emptied before, and has nothing of it.
+    for old in await NoteVersion.filter(**theirs).exclude(text="").only("kind", "ref"):
         refs[old.kind].add(old.ref)
-    refs["activity"] |= {str(row.number) for row in await Activity.filter(**theirs).only("number")}
-    for row in await Memory.filter(**theirs).only("kind", "period"):
+    activities = Activity.filter(**theirs).exclude(text="")
+    refs["activity"] |= {str(row.number) for row in await activities.only("number")}
+    for row in await Memory.filter(**theirs).exclude(text="").only("kind", "period"):
         refs[row.kind].add(row.period)
     ids: list[int] = []
     for part in chunks(sorted(refs["activity"])):
