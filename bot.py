@@ -8,7 +8,6 @@ import os
 from pathlib import Path
 import socket
 import sys
-from traceback import extract_tb
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -16,7 +15,9 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 import nonebot
 from nonebot.adapters.onebot.v11 import Adapter
 from nonebot.config import Config, Env, SettingsError
+from nonebot.drivers import combine_driver
 import nonebot.log
+from nonebot.utils import resolve_dot_notation
 from pydantic import BaseModel, ValidationError
 
 _OBJECTS = 10_000
@@ -47,9 +48,12 @@ def initialise(**settings: str) -> None:
     except ZoneInfoNotFoundError:
         sys.exit(fail("这里没有时区数据，请装上：uv pip install tzdata，或系统的 tzdata 包"))
     try:
-        check_log_level()
+        config = Config(_env_file=(".env", f".env.{Env().environment}"))
+        driver = settings.get("driver", config.driver)
+        if wrong := log_level_trouble(config.log_level) or driver_trouble(driver):
+            sys.exit(fail(wrong))
         nonebot.init(**settings)
-        config = nonebot.get_plugin_config(SchedulerConfig).apscheduler_config
+        scheduling = nonebot.get_plugin_config(SchedulerConfig).apscheduler_config
     except ValidationError as error:
         details = "；".join(
             f"{'__'.join(map(str, e['loc'])).upper()}={e['input']!r} 不对" for e in error.errors()
@@ -60,24 +64,32 @@ def initialise(**settings: str) -> None:
     except SettingsError as error:
         name = str(error).partition('"')[2].rstrip('"').upper()
         sys.exit(fail(f'{name} 不对：要写成 JSON，例如 ["甲", "乙"] 或 {{"项": "值"}}'))
-    except Exception as error:
-        # Whatever module it names is imported, and may fail in any way.
-        if all(frame.name != "_resolve_combine_expr" for frame in extract_tb(error.__traceback__)):
-            raise
-        sys.exit(fail(f"DRIVER 不对（{error}）：请写成 ~fastapi，或删去这一项"))
-    if wrong := scheduler_trouble(config):
+    if wrong := scheduler_trouble(scheduling):
         sys.exit(fail(wrong))
     nonebot.get_driver().register_adapter(Adapter)
 
 
-def check_log_level() -> None:
+def log_level_trouble(level: int | str) -> str | None:
     """NoneBot takes any word for one, and then writes a traceback for every line of the log."""
-    level = Config(_env_file=(".env", f".env.{Env().environment}")).log_level
     try:
         if isinstance(level, str):
             nonebot.logger.level(level)
     except ValueError:
-        sys.exit(fail(f"LOG_LEVEL={level!r} 不对：请写成 DEBUG、INFO、WARNING 或 ERROR"))
+        return f"LOG_LEVEL={level!r} 不对：请写成 DEBUG、INFO、WARNING 或 ERROR"
+    return None
+
+
+def driver_trouble(driver: str) -> str | None:
+    """Why NoneBot could not make a driver of these modules."""
+    try:
+        base, *mixins = (
+            resolve_dot_notation(name, "Mixin" if place else "Driver", "nonebot.drivers.")
+            for place, name in enumerate(driver.split("+"))
+        )
+        combine_driver(base, *mixins)
+    except Exception as error:  # whatever a module that is imported raises
+        return f"DRIVER 不对（{error}）：请写成 ~fastapi，或删去这一项"
+    return None
 
 
 def scheduler_trouble(config: dict[str, Any]) -> str | None:
