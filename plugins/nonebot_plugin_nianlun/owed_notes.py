@@ -21,7 +21,7 @@ async def count(nianlun: Nianlun, chat_id: int) -> int:
     pending = await messages.pending(chat_id, _PENDING_LIMIT)
     days = {nianlun.calendar.day_of(message.time).isoformat() for message in pending}
     due = await rollups(nianlun, chat_id, days)
-    return await memories.rewritable(chat_id) + sum(bool(item.sources) for item in due)
+    return len(await memories.rewritable(chat_id)) + sum(bool(item.sources) for item in due)
 
 
 async def rollups(nianlun: Nianlun, chat_id: int, waiting: Collection[str]) -> list[Due]:
@@ -31,9 +31,14 @@ async def rollups(nianlun: Nianlun, chat_id: int, waiting: Collection[str]) -> l
     """
     layers = await memories.memory_states(chat_id)
     open_days = [m.period for m in layers if m.kind == "day" and (m.stale or not m.closed)]
+    states = await memories.activity_states(chat_id, open_days)
+    again = await memories.rewritable(chat_id)
+    worded = await memories.worded(chat_id, [one.number for one in states if not one.stale])
+    # Of the others no word comes into any day.
     activities = [
         replace(one, stale=False, merged=False) if one.stale else one
-        for one in await memories.activity_states(chat_id, open_days)
+        for one in states
+        if one.number in (again if one.stale else worded)
     ]
     today = nianlun.calendar.day_of(nianlun.clock.now())
     policy = RollupPolicy(nianlun.settings.rollup_pending_activities, nianlun.settings.keep_days)

@@ -68,9 +68,9 @@ SERVED = {"状态", "今天", "昨天", "前天", "日期", "别记我", "可以
 """The product's own verbs that this desk can serve."""
 ONLY_SUPERUSERS = "只有机器人的主人可以用这条指令。"
 OPEN: dict[str, set[Right]] = {
-    "governor in private": {"own", "read", "govern"},
-    "in a group": {"own", "read"},
-    "in a closed group": {"own"},
+    "governor in private": {"all", "own", "read", "govern"},
+    "in a group": {"all", "own", "read"},
+    "in a closed group": {"all", "own"},
 }
 STATUS = """年轮的状态
 记录进行中，由离线写手来写
@@ -441,20 +441,20 @@ async def test_a_command_may_be_addressed_to_the_bot(
 
 
 @pytest.mark.parametrize(
-    ("before", "behind", "whom"),
+    ("before", "behind", "given"),
     [
-        ("说过", "", "@10001"),
-        ("说过", " 2", "@10001"),
-        ("说过 小鹿", "", "小鹿"),
-        ("找 爬山", "", "@10001"),
-        ("找 爬山 昨天 小鹿", "", "小鹿"),
-        ("找 爬山 昨天", "", "@10001"),
-        ("忘 a:b", "", "a:b @10001"),
-        ("带 今天", "", "今天"),
+        ("说过", "", ["@10001"]),
+        ("说过", " 2", ["@10001", 2]),
+        ("说过 小鹿", "", ["小鹿"]),
+        ("找 爬山", "", ["爬山", "@10001"]),
+        ("找 爬山 昨天 小鹿", "", ["爬山", "昨天", "小鹿"]),
+        ("找 爬山 昨天", "", ["爬山", "昨天", "@10001"]),
+        ("忘 a:b", "", ["a:b @10001"]),
+        ("带 今天", "", ["今天"]),
     ],
 )
 async def test_the_bot_may_be_whom_a_command_names(
-    desk: FakeProduct, before: str, behind: str, whom: str
+    desk: FakeProduct, before: str, behind: str, given: list[object]
 ) -> None:
     """Behind a command that names nobody it is an address."""
     got: list[object] = []
@@ -478,7 +478,7 @@ async def test_the_bot_may_be_whom_a_command_names(
     answer = await answering.answer(bot, event)
     assert answer is not None
     assert answer.text == "好"
-    assert whom in [" ".join(str(one).split()) for one in got]
+    assert [" ".join(one.split()) if isinstance(one, str) else one for one in got] == given
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -926,6 +926,8 @@ async def test_a_picture_goes_before_its_text(
 
 async def test_help_on_one_command(app: App, matcher: type[Matcher], desk: FakeProduct) -> None:
     await expect(app, matcher, event_of("/记忆 帮助 说"), "/记忆 说 话  照着说〔管理〕")
+    told = "　这份说明；写上一条指令的名字，就只说那一条〔所有人〕\n例如：/记忆 帮助 搜索"
+    await expect(app, matcher, event_of("/记忆 帮助 帮助"), f"/记忆 帮助 [指令]\n{told}")
     await expect(app, matcher, event_of("/记忆 帮助 没有的"), UNKNOWN)
 
 

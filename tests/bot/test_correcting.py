@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, cast
-from unittest.mock import patch
+from typing import Any, Literal, cast
+from unittest.mock import Mock, patch
 
 from nonebot import get_driver
 from nonebot.adapters.onebot.v11 import Bot, Message, MessageSegment
@@ -24,6 +24,7 @@ from plugins.nonebot_plugin_nianlun.commands.questioning import Questioning
 from plugins.nonebot_plugin_nianlun.commands.tree import PERIOD
 from plugins.nonebot_plugin_nianlun.config import Config, Settings
 from plugins.nonebot_plugin_nianlun.lifecycle import Nianlun
+from plugins.nonebot_plugin_nianlun.memory.fact_items import FactItem
 from plugins.nonebot_plugin_nianlun.memory.invariants import Inspection
 from plugins.nonebot_plugin_nianlun.store import (
     chats,
@@ -366,7 +367,7 @@ async def test_what_is_deleted_is_gone_at_once(group: Group) -> None:
         "用到它们的 2 篇记忆清空了，会按剩下的重写。",
         "没有 #99，或者早就删掉了。",
     ]
-    assert "里面有话收回或删掉了，正等着重写" in await group.says(f"为什么 {DAY}")
+    assert "里面有话收回、删掉或忘记了，正等着重写" in await group.says(f"为什么 {DAY}")
     await group.nianlun.tidy(GROUP)
     text, _, _ = await group.day() or ("", "", 0)
     assert SECRET not in text
@@ -386,9 +387,10 @@ async def test_a_deleted_activity_stays_away(group: Group, writer: ScriptedWrite
     await group.says(f"改 {DAY} 人写的一句。")
     told = await group.says("删 &1")
     assert "删掉了活动 &1：不会再从那些话写出来" in told
+    assert (await group.nianlun.status(GROUP)).owed == 0
     assert told.splitlines()[1:] == [
         f"{DAY} 也清空了，现在没有剩下可以写的。",
-        f"其中 {DAY} 是人写过的，也一样。",
+        f"其中 {DAY} 是人写过的，也清空了。",
     ]
     calls = writer.calls
     nothing_left = f"没有做成：{DAY} 里记下的都删掉或清空了，没有剩下可以写的"
@@ -403,6 +405,54 @@ async def test_a_deleted_activity_stays_away(group: Group, writer: ScriptedWrite
     for way in ("为什么 &1", "改 &1 又来了。", "还原 &1 1", "重写 &1"):
         assert await group.says(way) == "没有做成：活动 &1 已经删掉了"
     await group.sound()
+
+
+async def test_a_day_is_not_gone_while_something_said_in_it_is_to_be_noted(group: Group) -> None:
+    later = Incoming(
+        GROUP,
+        MORNING + timedelta(hours=2),
+        str(HE),
+        NAMES[HE],
+        [{"type": "text", "data": {"text": "下山了"}}],
+        "event",
+        message_id="7",
+    )
+    await recording.record([later], readable, "小忆", NOW)
+    with patch.object(group.nianlun.jobs, "soon"):  # nobody writes it meanwhile
+        told = await group.says("删 &1")
+        assert told.splitlines()[1:] == ["用到它们的 1 篇记忆清空了，会按剩下的重写。"]
+        waits = f"没有做成：{DAY} 里面有话收回、删掉或忘记了，正等着重写，写好了再来"
+        for way in (f"改 {DAY} 又来了。", f"还原 {DAY} 1", f"为什么 {DAY}"):
+            assert await group.says(way) == waits, way
+    row, calendar = await group.row(), group.nianlun.calendar
+    assert await provenance.nothing_left(row, DAY)
+    for period, awaits in ((DAY, True), ("2026-11", True), ("2026", True), ("2026-11-27", False)):
+        assert await provenance.awaits_note(row, period, calendar) is awaits, period
+    assert not await provenance.awaits_note(row, "2026-11-29", calendar)
+    await group.nianlun.tidy(GROUP)
+    assert "下山了" in (await group.day() or ("",))[0]
+    await group.sound()
+
+
+async def test_the_one_try_of_a_resting_model_is_not_offered_before_its_turn(group: Group) -> None:
+    jobs, row, queues = group.nianlun.jobs, await group.row(), asyncio.Event()
+
+    class Turn(asyncio.Lock):
+        async def acquire(self) -> Literal[True]:
+            queues.set()
+            return await super().acquire()
+
+    client = Mock()
+    jobs._client, jobs._locks[row] = client, Turn()
+    with patch.object(jobs, "soon"):
+        await group.says("删 #3")
+    async with jobs.alone_with(row):
+        queues.clear()
+        tidying = asyncio.create_task(group.nianlun.tidy(GROUP))
+        await queues.wait()
+        client.try_now.assert_not_called()
+    await tidying
+    client.try_now.assert_called_once_with()
 
 
 async def test_what_was_emptied_is_written_again_from_what_is_left(
@@ -506,7 +556,9 @@ async def test_everybody_takes_away_their_own_and_admins_anybodys(group: Group) 
         await group.says("记住 preferences:冰 咖啡 要多加", by)
         await group.says("记住 preferences:茶 都行", by)
     row = await group.row()
-    assert "你没有这一条" in await group.says("忘掉 preferences:茶 阿澈", SHE)
+    told = await group.says("忘掉 preferences:茶 阿澈", SHE)
+    assert "拿掉别人的，只有群主" in told
+    assert "没有这一条" not in told  # she has it
     assert await group.says("忘掉 preferences:茶", SHE) == (
         "拿掉了你的 preferences:茶，它以前的写法也清掉了；到现在为止说过的话不会再让它回来。"
     )
@@ -609,4 +661,148 @@ async def test_hostile_words_are_answered(group: Group) -> None:
         assert told, typed
         assert "程序出了意外" not in told, typed
         assert len(told) < 2000, typed
+    await group.sound()
+
+
+async def test_a_name_with_a_blank_may_be_quoted_behind_what_is_forgotten(group: Group) -> None:
+    NAMES[20005] = "阿 宁"
+    for typed in ("忘掉 喜好:菜 “阿 宁”", '忘掉 喜好:菜 "阿 宁"', "忘掉 喜好:菜 “阿宁”"):
+        await group.says("记住 喜好:菜 爱吃辣", 20005)
+        told = await group.says(typed)
+        right = "没有叫 阿宁 的人" if "阿宁" in typed else "拿掉了阿 宁的 preferences:菜"
+        assert right in told, typed
+
+
+async def test_of_whom_nothing_is_to_forget_is_said(group: Group) -> None:
+    await group.says("记住 喜好:茶 都行")
+    for whom, not_theirs in (("小鹿", "小鹿没有 preferences:茶"), ("群", "这个会话没有")):
+        assert not_theirs in await group.says(f"忘掉 喜好:茶 {whom}")
+    await group.says("记住 喜好:茶 都行", SHE)
+    told = await group.says("忘掉 喜好:茶 群", SHE)
+    assert told == "没有做成：这个会话没有这一条"
+
+
+async def test_an_at_of_the_bot_behind_what_is_forgotten_is_an_address(group: Group) -> None:
+    for by, typed in ((SHE, ""), (ADMIN, " 小鹿"), (ADMIN, " @20002")):
+        await group.says("记住 喜好:茶 都行", SHE)
+        told = await group.says(f"忘掉 喜好:茶{typed} @{SELF}", by)
+        assert "拿掉了" in told, typed
+    await facts.remember(await group.row(), "me", [FactItem("event", "伞", "带着")], None, NOW)
+    await group.says("记住 event:伞 有")
+    assert "拿掉了我的 event:伞" in await group.says(f"忘掉 event:伞 @{SELF}")
+
+
+async def test_a_date_may_be_typed_with_blanks_in_it(group: Group) -> None:
+    assert f"改好了：{DAY} " in await group.says("改 昨天 上午 我们吃了火锅。")
+    written = await group.day()
+    assert written is not None
+    assert written[0] == "我们吃了火锅。"
+    assert f"改好了：{DAY} " in await group.says("改 “11 月 28 日” 上午 我们吃了饺子。")
+    assert f"{DAY} 的第 1 版还原成了" in await group.says("还原 11 月 28 日 1")
+    assert f"{DAY} 由" in await group.says("重写 昨天 上午")
+
+
+def line(number: int, text: str, at: datetime) -> Incoming:
+    said = [{"type": "text", "data": {"text": text}}]
+    return Incoming(GROUP, at, str(HE), NAMES[HE], said, "event", message_id=str(number))
+
+
+@pytest.mark.parametrize("together", [False, True], ids=["one after the other", "together"])
+async def test_a_restoring_names_all_that_is_left_out(group: Group, together: bool) -> None:
+    await group.says(f"改 {DAY} 人写的一句。")
+    with patch.object(group.nianlun.jobs, "soon"):
+        await group.says("改 &1 又约好了带伞（#3）")
+    if not together:
+        await group.nianlun.tidy(GROUP)
+    await recording.record([line(50, "迟到的话", MORNING + timedelta(hours=5))], readable, "", NOW)
+    await group.nianlun.tidy(GROUP)
+    text, _, version = await group.day() or ("", "", 0)
+    assert ("带伞" in text, "迟到的话" in text) == (True, True)
+    told = await group.says(f"还原 {DAY} 2")
+    assert told.splitlines()[1:] == [
+        "人写的一句。",
+        "那以后写进来的 1 条活动，会再接着写到后面。",
+        f"别的后来接着写的不在这一版里，只留在第 {version} 版。",
+    ]
+    await group.nianlun.tidy(GROUP)
+    text, *_ = await group.day() or ("",)
+    assert ("带伞" in text, "迟到的话" in text) == (False, True)
+    await group.sound()
+
+
+async def test_an_activity_that_waits_is_written_anew_when_it_is_asked_for(
+    group: Group, writer: ScriptedWriter
+) -> None:
+    writer.broken = True
+    await group.says("删 #3")
+    await group.nianlun.tidy(GROUP)
+    assert await group.says("重写 &1") == "没有做成：模型没有回应；活动 &1 还等着重写"
+    with patch.object(correcting, "PATIENCE", 0.0):
+        await group.says("重写 &1")
+    told = (await group.bot.sent.get()).replace("&amp;", "&")
+    assert told == "活动 &1 没有重写成：模型没有回应；活动 &1 还等着重写"
+    writer.broken = False
+    told = await group.says("重写 &1")
+    assert told.startswith("活动 &1 由模型照全部来源重写好了")
+    assert ("去爬山吗" in told, SECRET in told) == (True, False)
+    running = group.nianlun.jobs._running
+    assert running is not None
+    await running  # and the day follows, without waiting for the time of the next try
+    assert "去爬山吗" in (await group.day() or ("",))[0]
+    await group.sound()
+
+
+async def test_an_activity_that_waits_does_so_no_longer_when_nothing_is_worth_noting(
+    group: Group, writer: ScriptedWriter
+) -> None:
+    with patch.object(group.nianlun.jobs, "soon"):
+        await group.says("删 #3")
+        writer.declines = lambda window: True
+        assert "没有值得记的" in await group.says("重写 &1")
+    emptied = await provenance.emptied(await group.row(), 1)
+    assert emptied is not None
+    assert emptied.state == "left"
+    await group.nianlun.tidy(GROUP)
+    await group.sound()
+
+
+async def test_a_year_without_a_source_is_written_again_when_a_month_is(group: Group) -> None:
+    clock = cast(SetClock, group.nianlun.clock)
+    clock.time = december = datetime(2026, 12, 3, 4, 0, tzinfo=UTC)
+    await recording.record([line(60, "下雪了", december)], readable, "", december)
+    await group.nianlun.tidy(GROUP)
+    commands = all_commands(group.nianlun)
+    group.answering = Answering(Desk(group.nianlun), commands, {"/"})
+    assert "早" in await group.says("2026")
+    emptied = "2026 已经清空：写成它的都删掉或清空了，等里面别的内容写好了再写"
+    with patch.object(group.nianlun.jobs, "soon"):
+        told = await group.says("删 &1")
+        assert told.splitlines()[1:] == [
+            "2026-11、2026-11-28 也清空了，现在没有剩下可以写的。",
+            f"{emptied}。",
+        ]
+        assert await group.says("2026") == f"{emptied}。"
+    await group.nianlun.tidy(GROUP)
+    assert await group.says("2026") == f"{emptied}。"
+    for way in ("版本 2026", "为什么 2026", "重写 2026", "还原 2026 1", "改 2026 又来了。"):
+        assert await group.says(way) == f"没有做成：{emptied}", way
+    clock.time = datetime(2027, 1, 2, 4, 0, tzinfo=UTC)
+    await group.nianlun.tidy(GROUP)
+    assert "下雪了" in await group.says("2026")
+    await group.sound()
+
+
+async def test_a_month_with_a_day_left_waits_with_its_year(group: Group) -> None:
+    clock = cast(SetClock, group.nianlun.clock)
+    earlier = MORNING - timedelta(days=3)
+    await recording.record([line(60, "下雨了", earlier)], readable, "", NOW)
+    clock.time = datetime(2026, 12, 3, 4, 0, tzinfo=UTC)
+    await group.nianlun.tidy(GROUP)
+    with patch.object(group.nianlun.jobs, "soon"):
+        told = await group.says("删 &1")
+        assert told.splitlines()[1:] == [
+            "用到它们的 2 篇记忆清空了，会按剩下的重写。",
+            f"{DAY} 也清空了，现在没有剩下可以写的。",
+        ]
+        assert "正等着重写" in await group.says("为什么 2026")
     await group.sound()

@@ -48,7 +48,15 @@ from plugins.nonebot_plugin_nianlun.store import (
 )
 from plugins.nonebot_plugin_nianlun.store.database import transactional
 from plugins.nonebot_plugin_nianlun.store.models import Activity, Chat, Memory, NoteVersion
-from plugins.nonebot_plugin_nianlun.types import ChatKey, Incoming, SkipReason, Usage, Withdrawal
+from plugins.nonebot_plugin_nianlun.store.models import Fact as Row
+from plugins.nonebot_plugin_nianlun.types import (
+    COMMAND_LINE,
+    ChatKey,
+    Incoming,
+    SkipReason,
+    Usage,
+    Withdrawal,
+)
 from tests.support.scripted_writer import SetClock
 
 GROUP = ChatKey("10001", "group", "123")
@@ -456,6 +464,13 @@ async def test_facts_by_category_and_one_with_all_that_is_known_of_it(room: Room
         "从前：",
         "　2026-11-27 12:00，来自 #1  爱喝咖啡",
     ]
+    by_hand = Row.filter(name="咖啡")
+    await by_hand.update(source=1, writer=COMMAND_LINE)
+    told = await room.told("词条 喜好:咖啡")
+    assert "命令行导入的改写，写于 2026-11-27 13:00，起初来自 #1" in told
+    await by_hand.update(writer=DEER)
+    told = await room.told("词条 喜好:咖啡")
+    assert f"由 小鹿（{DEER}）改写于 2026-11-27 13:00，起初来自 #1" in told
     assert "约在 2026-12-04" in await room.told("词条 promise:周报")
     assert "约在 2026-12-04" in await room.told("词条 约定:周报")
     assert "－爱喝咖啡" in await room.told("对比 喜好:咖啡")
@@ -505,14 +520,14 @@ async def test_what_was_brought_back_and_what_is_gone_are_told(room: Room) -> No
     assert (await room.told("版本 昨天")).splitlines() == [
         f"{back} · 4 字",
         "第 4 版 · 离线写手 · 2026-11-27 12:00 · 3 字",
-        "第 2–3 版 · 已清空",
+        "第 2–3 版 · 导入的文件里没有它的文字",
         "第 1 版 · 离线写手 · 2026-11-27 12:00 · 4 字",
     ]
     assert await room.told("版本 昨天 5") == f"我去爬山。\n{back}"
     assert await room.told("昨天") == f"我去爬山。\n{back}"
-    assert "第 2 版已经清空" in await room.refused("版本 昨天 2")
-    assert "第 3 版已经清空" in await room.refused("对比 昨天 3 4")
-    with pytest.raises(NianlunError, match="第 2 版已经清空"):
+    assert "第 2 版看不到，导入的文件里没有" in await room.refused("版本 昨天 2")
+    assert "第 3 版看不到，导入的文件里没有" in await room.refused("对比 昨天 3 4")
+    with pytest.raises(NianlunError, match="第 2 版不能还原，导入的文件里没有"):
         await editing.restore(room.chat_id, "day", "2026-11-26", 2, CHE, NOON)
 
 
@@ -650,15 +665,15 @@ async def test_what_waits_to_be_written_anew_is_not_denied(
     assert all_there in await room.told("状态")
     await deleting.delete(room.chat_id, [1, 2], [], NOON)
     for typed in ("2025-11-27", "2025-11", "2025"):
-        waits = f"{typed} 正等着重写，写好了再来。"
+        waits = f"{typed} 里面有话收回、删掉或忘记了，正等着重写，写好了再来。"
         assert (await room.told(f"日期 {typed}")).splitlines()[-1] == waits
     assert await room.told("去年今天") == (
-        "2025-11-27（周四）\n2025-11-27 正等着重写，写好了再来。"
+        "2025-11-27（周四）\n2025-11-27 里面有话收回、删掉或忘记了，正等着重写，写好了再来。"
     )
     assert (await room.told("今天")).splitlines() == [
         before.splitlines()[1],
         "",
-        "2026-11-27 正等着重写，写好了再来。",
+        "2026-11-27 里面有话收回、删掉或忘记了，正等着重写，写好了再来。",
     ]
     status = await room.told("状态")
     assert "待写 0 条" in status
@@ -799,3 +814,60 @@ async def test_who_spoke_is_read_while_something_is_written(room: Room) -> None:
         end.set()
         await writing
     assert (one.user_id, one.messages, one.last_at) == (DEER, 1, NOON)
+
+
+async def test_a_name_may_have_quotation_marks_and_be_typed_as_it_is_shown(room: Room) -> None:
+    cards = {"30001": "「摸鱼」", "30002": "“小美”", "30003": '"铁柱"', "30004": "「同名」"}
+    for number, (user_id, card) in enumerate(cards.items()):
+        await room.say(f"我是{card}，吃火锅", user_id, card, minutes=number)
+    await room.say("我也是同名，吃火锅", "30104", "「同名」", minutes=5)
+    await room.say("我也吃火锅", minutes=6)
+    shown = re.findall(r"^\d+\. (.+?)  ", await room.told("谁"), re.MULTILINE)
+    assert "〔摸鱼〕" in shown
+    for typed in (*list(cards.values())[:3], *shown):
+        for command in (f"说过 {typed}", f"搜索 火锅 {typed}"):
+            assert "火锅" in await room.told(command), command
+    assert "我也吃火锅" in await room.told("说过 “小鹿”")
+    assert "不止一人" in await room.refused("说过 「同名」")
+    assert "不止一人" in await room.refused("说过 〔同名〕")
+    assert "没有叫 没这人 的人" in await room.refused("说过 「没这人」")
+
+
+async def test_the_next_page_names_a_person_as_typed(room: Room) -> None:
+    for number in range(16):
+        await room.say(f"第{number}句", "30001", "「摸鱼」", minutes=number)
+        await room.say(f"第{number}句", "30002", "阿 宁", minutes=number)
+    for typed in ("「摸鱼」", "〔摸鱼〕", '"阿 宁"', "“阿 宁”", "@30002"):
+        last = (await room.told(f"说过 {typed}")).splitlines()[-1]
+        assert last == f"再往前：/记忆 说过 {typed} 2"
+        assert "第0句" in await room.told(last.partition("/记忆 ")[2])
+
+
+async def test_an_at_of_the_bot_behind_a_whole_search_is_an_address(room: Room) -> None:
+    await room.say("周末吃火锅", CHE, "阿澈")
+    for typed in (f"火锅 @{CHE}", f"火锅 {CHE} @10001", "火锅 阿澈 @10001"):
+        assert "周末吃火锅" in await room.told(f"搜索 {typed}")
+    assert "没看懂要找哪段时间" in await room.refused(f"搜索 火锅 阿澈 @{DEER}")
+
+
+async def test_an_at_and_a_tag_are_found_in_either_width(room: Room) -> None:
+    for number, text in enumerate(("@小鹿 你看", "＠全体 看这里", "＃周末 去哪", "#今天 下雨")):
+        await room.say(text, CHE, "阿澈", minutes=number)
+    await room.say("周末去爬山，今天休息", minutes=9)
+    for sign, word in (("@＠", "小鹿"), ("@＠", "全体"), ("#＃", "周末"), ("#＃", "今天")):
+        for one in sign:
+            told = (await room.told(f"搜索 {one}{word}")).splitlines()
+            assert "相近" not in told[0], one + word
+            assert any(f"{other}{word}" in told[0] for other in sign), one + word
+
+
+async def test_a_time_may_be_typed_with_blanks_in_it(room: Room) -> None:
+    await room.say("豆包早上好", minutes=-48 * 60 - 120)
+    await room.say("豆包下午好", minutes=-48 * 60 + 120)
+    for typed in ("豆包 前天 上午", "豆包 小鹿 前天 上午", "豆包 11 月 25 日 上午"):
+        told = await room.told(f"搜索 {typed}")
+        assert "豆包早上好" in told, typed
+        assert "豆包下午好" not in told, typed
+    await write_day(room, "我们吃了豆包。", day="2026-11-25")
+    assert (await room.ask("版本 11 月 25 日")).title == "2026-11-25 的版本"
+    assert (await room.ask("版本 前天 上午 1")).title == "2026-11-25 第 1 版"

@@ -102,7 +102,7 @@ async def test_a_file_is_looked_at_and_brought_in(bot: BotProcess, client: OneBo
     assert "第3句" not in repr(await bot.export(f"group:{group}"))
     done = await command(client, f"导入 {code[1]}", **where)
     assert re.search(r"新存 \d+ 条消息，早已有 0 条，带来记忆 [1-9]", done)
-    assert "还有 2 条消息没有写成记忆，会在后台写；刚说的话要攒够一段，或者过完这一天。" in done
+    assert "还有 2 条消息没有写成记忆，会在后台写；刚说的话要攒够一段或过完这一天才写。" in done
     assert "第3句" in repr(await bot.export_rows(f"group:{group}", "message"))
     assert "确认码不对" in await command(client, f"导入 {code[1]}", **where)
     client.answers["get_file"] = {"base64": b64encode(b"no chat at all").decode()}

@@ -11,6 +11,8 @@ from typing import NamedTuple
 import pytest
 
 from plugins.nonebot_plugin_nianlun import nianlun
+from plugins.nonebot_plugin_nianlun.commands.answering import Answering
+from plugins.nonebot_plugin_nianlun.commands.desk import Desk
 from plugins.nonebot_plugin_nianlun.commands.matcher import all_commands
 from plugins.nonebot_plugin_nianlun.commands.permissions import Right, refusal
 from tests.e2e.checks import stored, wait_stored
@@ -23,7 +25,7 @@ ELSEWHERE = 7010
 SECRET = "石榴色的灯塔"
 
 TABLE: dict[str, tuple[Right, str]] = {
-    "帮助": ("own", "帮助"),  # also where nobody may read: how else would they know of the rest?
+    "帮助": ("all", "帮助"),  # also where nobody may read: how else would they know of the rest?
     "状态": ("govern", "状态"),
     "今天": ("read", "今天"),
     "昨天": ("read", "昨天"),
@@ -83,15 +85,15 @@ class Asker(NamedTuple):
     may: frozenset[Right]
 
 
-ALL = frozenset[Right]({"read", "govern", "own", "owner"})
+ALL = frozenset[Right]({"all", "read", "govern", "own", "owner"})
 GOVERN = ALL - {"owner"}
 ASKERS = {
     "superuser in a group": Asker(BOSS, "member", 7001, ALL),
     "superuser in private": Asker(BOSS, "", None, ALL),
     "owner": Asker(7102, "owner", 7002, GOVERN),
     "admin": Asker(7103, "admin", 7003, GOVERN),
-    "member": Asker(7104, "member", 7004, frozenset({"read", "own"})),
-    "member of a closed group": Asker(7109, "member", CLOSED, frozenset({"own"})),
+    "member": Asker(7104, "member", 7004, frozenset({"all", "read", "own"})),
+    "member of a closed group": Asker(7109, "member", CLOSED, frozenset({"all", "own"})),
     "owner of a closed group": Asker(7110, "owner", CLOSED, GOVERN),
     "private peer": Asker(7105, "", None, GOVERN),
 }
@@ -144,8 +146,9 @@ async def answer(client: OneBotClient, asker: Asker, text: str) -> str:
 
 
 def test_the_table_is_that_of_the_product() -> None:
-    rights = {command.verb: command.right for command in all_commands(nianlun)}
-    assert {"帮助": "own", **rights} == {verb: right for verb, (right, _) in TABLE.items()}
+    tree = Answering(Desk(nianlun), all_commands(nianlun), {"/"}).tree
+    rights = {command.verb: command.right for command in tree.commands.values()}
+    assert rights == {verb: right for verb, (right, _) in TABLE.items()}
 
 
 @pytest.mark.parametrize("who", ASKERS)
@@ -239,7 +242,7 @@ async def test_a_group_corrects_what_is_remembered_of_it(
     bot: BotProcess, talker: OneBotClient
 ) -> None:
     owner = Asker(7120, "owner", 7012, GOVERN)
-    member = Asker(7121, "member", 7012, frozenset({"read", "own"}))
+    member = Asker(7121, "member", 7012, frozenset({"all", "read", "own"}))
     await talker.group_message("周六去爬山", 7121, group_id=7012)
     await talker.group_message("我的口令是芝麻开门", 7121, group_id=7012)
     await wait_stored(bot, "group:7012", 2)

@@ -366,6 +366,11 @@ def test_every_unique_constraint_and_index_leads_with_the_chat(copied: Path) -> 
         ("seq > 100 ORDER BY seq LIMIT 9", "(chat_id=? AND seq>?)"),
         ("1 ORDER BY time DESC, platform_order DESC, seq DESC LIMIT 9", "(chat_id=?)"),
         ("activity_id IS NULL AND skipped IS NULL ORDER BY time", "nianlun_message_pending"),
+        (
+            "activity_id IS NULL AND skipped IS NULL AND withdrawn_at IS NULL"
+            " AND time >= '2026-11-28' AND time < '2026-11-29' LIMIT 1",
+            "nianlun_message_pending (chat_id=? AND time>? AND time<?)",
+        ),
     ],
 )
 def test_hot_queries_use_an_index(copied: Path, condition: str, index: str) -> None:

@@ -178,7 +178,7 @@ async def test_what_leads_down_through_an_edited_month_is_not_what_cites_nothing
     await edit(world, "day", DAY_KEY, "「草莓」的事（#2）")
     await upkeep.run(1)
     assert (await stands(world, "month", MONTH_KEY))[0] == (
-        "草莓的事我们聊过，没有引用。二十八日，「草莓」的事（关键消息：[2]）。"
+        "草莓的事我们聊过，没有引用\n二十八日，「草莓」的事（关键消息：[2]）。"
     )
     await upkeep.rewrite(1, "year", YEAR_KEY)
     year = await memories.memory(1, "year", YEAR_KEY)
@@ -424,6 +424,30 @@ async def test_an_older_month_comes_back_with_its_sources(world: World) -> None:
     await sound(world)
 
 
+async def test_the_same_words_of_another_month_come_into_a_persons_year(world: World) -> None:
+    upkeep = offline(world)
+    words = "九月，阿澈说「今天发工资了」（关键消息：[1]），"
+    for day in (date(2026, 9, 28), FIRST):
+        await world.say("今天发工资了", local(day, 11))
+        world.clock.time = local(date(2026, day.month + 1, 1), 4, 30)
+        await upkeep.run(1)
+        if day.month == 9:
+            await edit(world, "year", YEAR_KEY, words)
+    added = f"{words}\n十月，小鹿说「今天发工资了」（关键消息：[2]）。"
+    assert await stands(world, "year", YEAR_KEY) == (added, EDITOR, 3)
+    restored = await editing.restore(1, "year", YEAR_KEY, 2, EDITOR, world.clock.now())
+    assert (restored.text, restored.owed) == (words, 1)
+    await upkeep.run(1)
+    assert await stands(world, "year", YEAR_KEY) == (added, EDITOR, 5)
+    await edit(world, "year", YEAR_KEY, words)
+    await edit(world, "month", MONTH_KEY, "阿澈说「今天发工资了」（#2）")
+    await upkeep.run(1)
+    await upkeep.run(1)
+    again = f"{words}\n十月，阿澈说「今天发工资了」（关键消息：[2]）。"
+    assert await stands(world, "year", YEAR_KEY) == (again, EDITOR, 7)
+    await sound(world)
+
+
 async def test_an_older_activity_comes_back(world: World) -> None:
     await close_days(world, 2, start=FIRST)
     first = await memories.activity(1, 1)
@@ -552,3 +576,40 @@ async def test_whoever_is_forgotten_leaves_no_edit(world: World, kind: NoteKind,
     await sound(world)
     if kind != "activity":
         assert (await stands(world, kind, ref))[1] == "model"
+
+
+async def test_words_that_cite_nothing_are_left_behind_with_their_source(world: World) -> None:
+    upkeep = offline(world)
+    await close_days(world, 1, start=FIRST)
+    await edit(world, "day", DAY_KEY, WORDS)
+    await edit(world, "activity", "1", "又约好了带伞")
+    await world.say("下山了", local(FIRST, 15))
+    await upkeep.run(1)
+    text, *_ = await stands(world, "day", DAY_KEY)
+    assert ("又约好了带伞" in text, "下山了" in text) == (True, True)
+    restored = await editing.restore(1, "day", DAY_KEY, 2, EDITOR, world.clock.now())
+    assert (restored.owed, restored.left_behind) == (1, True)
+    await upkeep.run(1)
+    text, *_ = await stands(world, "day", DAY_KEY)
+    assert ("又约好了带伞" in text, "下山了" in text) == (False, True)
+    await sound(world)
+
+
+async def test_what_waited_for_a_rewriting_may_be_written_before_its_turn(world: World) -> None:
+    await close_days(world, 1, start=FIRST)
+    await world.withdraw("1")
+    waits = await memories.activity(1, 1)
+    assert waits is not None
+    assert waits.text == ""
+    await world.run()
+    calls = world.writer.calls
+    note = await world.upkeep().rewrite_activity(1, waits)
+    written = await memories.activity(1, 1)
+    assert note is not None
+    assert written is not None
+    assert (note.text, note.writer, written.version) == (written.text, "model", waits.version + 1)
+    assert world.writer.calls == calls
+    await edit(world, "activity", "1", WORDS)
+    with pytest.raises(Overtaken):
+        await world.upkeep().rewrite_activity(1, waits)
+    await sound(world)

@@ -17,6 +17,7 @@ from plugins.nonebot_plugin_nianlun.commands.permissions import RIGHT_NAMES, Rig
 ROOT = Path(__file__).resolve().parents[2]
 ROW = re.compile(r"^\| `/记忆 ([^`]+)`(?: \([^)]*\))? \| [^|]+ \| ([^|]+) \|$", re.MULTILINE)
 ENGLISH: dict[Right, str] = {
+    "all": "everybody",
     "read": "members",
     "govern": "admins",
     "own": "oneself",

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time
+from zoneinfo import ZoneInfo
 
 from hypothesis import given
 from hypothesis import strategies as st
 import pytest
 
 from plugins.nonebot_plugin_nianlun.errors import NoteRejected
+from plugins.nonebot_plugin_nianlun.llm.offline_rollup import describe_task
 from plugins.nonebot_plugin_nianlun.memory.asking import rollup_request
+from plugins.nonebot_plugin_nianlun.memory.calendar import Calendar
 from plugins.nonebot_plugin_nianlun.memory.edits import (
     checked_edit,
     edit_of,
@@ -18,10 +21,15 @@ from plugins.nonebot_plugin_nianlun.memory.edits import (
     news,
     typed_key_marks,
 )
-from plugins.nonebot_plugin_nianlun.memory.keymarks import find_key_messages, show_key_marks
+from plugins.nonebot_plugin_nianlun.memory.keymarks import (
+    find_key_messages,
+    show_key_marks,
+    strip_key_marks,
+)
 from plugins.nonebot_plugin_nianlun.memory.submissions import TooLong, read_memories
 from plugins.nonebot_plugin_nianlun.types import Activity, Memory, RollupTask
 
+CALENDAR = Calendar(ZoneInfo("Asia/Shanghai"), time(4))
 AT = datetime(2026, 11, 29, 4, 0, tzinfo=UTC)
 EDIT = "小鹿不爱吃草莓。（关键消息：[1]）"
 SOURCE = Activity(2, "2026-11-29", "他们约了周末。", (7,), "window", AT, "model", AT)
@@ -86,9 +94,11 @@ def test_a_model_has_to_keep_what_a_person_wrote() -> None:
 @pytest.mark.parametrize(
     ("edit", "more", "text"),
     [
-        ("小鹿爱吃草莓", "他们约了周末。", "小鹿爱吃草莓。他们约了周末。"),
-        ("爬山（关键消息：[1]）", "他们约了周末。", "爬山（关键消息：[1]）。他们约了周末。"),
-        ("爬山", "（关键消息：[7]）他们约了周末。", "爬山。（关键消息：[7]）他们约了周末。"),
+        ("小鹿爱吃草莓", "他们约了周末。", "小鹿爱吃草莓\n他们约了周末。"),
+        ("爬山（关键消息：[1]）", "他们约了周末。", "爬山（关键消息：[1]）\n他们约了周末。"),
+        ("爬山", "（关键消息：[7]）他们约了周末。", "爬山\n（关键消息：[7]）他们约了周末。"),
+        ("泰山（关键消息：[1]），", "他们约了周末。", "泰山（关键消息：[1]），\n他们约了周末。"),
+        ("今天的事：", "他们约了周末。", "今天的事：\n他们约了周末。"),
         ("小鹿爱吃草莓！", "他们约了周末。", "小鹿爱吃草莓！他们约了周末。"),
         ("她说“爱吃草莓。”", "他们约了周末。", "她说“爱吃草莓。”他们约了周末。"),
         ("小鹿爱吃草莓", "，他们约了周末。", "小鹿爱吃草莓，他们约了周末。"),
@@ -139,6 +149,24 @@ def test_of_what_changed_below_only_the_news_is_added() -> None:
     assert news(corrected, [held], "听说他们没爬山。") is None
     assert news(corrected, [], "") == corrected
     assert news(replace(SOURCE, text=held, key_messages=(1,)), [held], "") is None
+
+
+def test_the_same_words_of_another_message_are_news() -> None:
+    pay = "阿澈说「今天发工资了」（关键消息：[16]）"
+    october = replace(TARGET, kind="month", period="2026-10", text=pay, key_messages=(16,))
+    september = "九月，阿澈说「今天发工资了」（关键消息：[1]）"
+    assert news(october, ["别的。（关键消息：[16]）"], september) == october
+    assert news(october, ["阿澈说「今天发工资了」。（关键消息：[1]）"], "") == october
+    assert news(october, [], september.replace("[1]", "[1,16]")) is None
+    assert news(october, [], strip_key_marks(september)) is None
+    year = replace(TARGET, kind="year", period="2026", text=september, key_messages=(1,))
+    task = RollupTask("year", "2026", (october,), year, rebuild=False, closes=False)
+    at_first = describe_task(task, "群里", CALENDAR)
+    assert at_first.key_messages == (1, 16)
+    assert at_first.text.startswith(f"{september}\n")
+    assert at_first.text.count("今天发工资了") == 2
+    again = replace(task, target=replace(year, text=at_first.text, key_messages=(1, 16)))
+    assert describe_task(again, "群里", CALENDAR).text == at_first.text
 
 
 def test_what_is_added_cites_what_it_rests_on_and_no_more() -> None:

@@ -13,13 +13,13 @@ from plugins.nonebot_plugin_nianlun.commands.permissions import (
 )
 from plugins.nonebot_plugin_nianlun.types import ChatKind
 
-RIGHTS: tuple[Right, ...] = ("read", "govern", "own", "owner")
+RIGHTS: tuple[Right, ...] = ("all", "read", "govern", "own", "owner")
 ALL: set[Right] = set(RIGHTS)
-GOVERN: set[Right] = {"read", "govern", "own"}
-READ: set[Right] = {"read", "own"}
-OWN: set[Right] = {"own"}
-STORE: set[Right] = {"read", "govern", "owner"}
-NONE: set[Right] = set()
+GOVERN: set[Right] = {"all", "read", "govern", "own"}
+READ: set[Right] = {"all", "read", "own"}
+OWN: set[Right] = {"all", "own"}
+STORE: set[Right] = {"all", "read", "govern", "owner"}
+NONE: set[Right] = {"all"}
 
 # superuser, role, kind of chat: what they may where members read, and where they do not
 TABLE: list[tuple[bool, Role, ChatKind, set[Right], set[Right]]] = [

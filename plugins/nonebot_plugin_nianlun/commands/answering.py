@@ -42,7 +42,7 @@ class Answering:
         self._desk = desk
         help_ = Command(
             verb=HELP,
-            right="read",
+            right="all",
             note="这份说明；写上一条指令的名字，就只说那一条",
             serve=self._help,
             arguments=(Args["指令;?", str],),
@@ -100,7 +100,7 @@ class Answering:
             for kind, typed in request.about:
                 asked = replace(asked, chat=await self._desk.meant(kind, typed, asked.here))
         command = request.command
-        if command.verb != HELP and not may(
+        if not may(
             command.right,
             is_superuser=asked.is_superuser,
             role=asked.role,
@@ -132,7 +132,7 @@ class Answering:
             if verb not in self.tree.commands:
                 raise NotUnderstood(verb)
             return Answer(self.tree.help_on(self.tree.commands[verb]))
-        open_to: set[Right] = {"own"}
+        open_to: set[Right] = {"all", "own"}
         if asked.here.kind == "private":
             open_to |= {"read", "govern"}
         elif await self._members_read(asked.here):

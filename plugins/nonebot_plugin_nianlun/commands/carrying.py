@@ -304,7 +304,7 @@ def summary(report: ImportReport) -> str:
             lines.append(f"……还有 {report.left_out - len(told)} 处")
     if waiting := what_waits(report):
         # What was said just now, the file itself among it, has not come to the end of its window.
-        later = "；刚说的话要攒够一段，或者过完这一天" if chat.pending else ""
+        later = "；刚说的话要攒够一段或过完这一天才写" if chat.pending else ""
         lines.append(f"还有{waiting}，会在后台写{later}。")
     return "\n".join(lines)
 

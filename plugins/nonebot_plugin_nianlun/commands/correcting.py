@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from nonebot import logger
 from nonebot_plugin_alconna import Args, MultiVar
 
-from ..errors import CorrectionError, NianlunError, Overtaken
+from ..errors import CorrectionError, ModelError, NianlunError, Overtaken
 from ..memory.periods import PERIOD_HINT
 from ..store import deleting, editing, memories, messages, provenance
 from ..types import Activity, MemoryKind, Note
@@ -97,6 +96,7 @@ class Correcting:
     async def _edit(self, asked: Asked) -> str:
         subject, now = self._subject(asked), self._nianlun.clock.now()
         chat_id = await self._nianlun.settled(asked.chat)
+        await self._has_text(chat_id, subject)
         edited = await editing.edit(
             chat_id, subject.kind, subject.ref, asked.arguments["新文"], asked.user_id, now
         )
@@ -107,6 +107,7 @@ class Correcting:
         subject, now = self._subject(asked), self._nianlun.clock.now()
         old: int = asked.arguments["版本"]
         chat_id = await self._nianlun.settled(asked.chat)
+        await self._has_text(chat_id, subject)
         restored = await editing.restore(
             chat_id, subject.kind, subject.ref, old, asked.user_id, now
         )
@@ -120,47 +121,68 @@ class Correcting:
         task = self._nianlun.jobs.rewriting(chat_id, asked.chat, of)
         await asyncio.wait({task}, timeout=PATIENCE)
         if task.done():
-            return self._rewritten(subject, task)
-        later = asyncio.create_task(self._tell_later(asked, subject, task), name="nianlun-later")
+            return await self._rewritten(chat_id, subject, task)
+        later = asyncio.create_task(
+            self._tell_later(asked, chat_id, subject, task), name="nianlun-later"
+        )
         self._answering.add(later)
         later.add_done_callback(self._answering.discard)
         return rewriting_view(subject)
 
+    async def _has_text(self, chat_id: int, subject: Subject, *, or_waits: bool = False) -> None:
+        """Raises CorrectionError when there is no such memory; one that waits to be written anew
+        counts with `or_waits`. Activities are not looked at."""
+        kind, ref = subject.kind, subject.ref
+        if kind == "activity" or await memories.memory(chat_id, kind, ref) is not None:
+            return
+        why = await provenance.missing(chat_id, kind, ref, self._nianlun.calendar)
+        if not (or_waits and why == "waiting"):
+            raise CorrectionError(f"{ref} {provenance.WHY_MISSING[why]}")
+
     async def _standing(self, chat_id: int, subject: Subject) -> Activity | tuple[MemoryKind, str]:
         if subject.kind != "activity":
-            written = await memories.target(chat_id, subject.kind, subject.ref) is not None
-            if not written or await provenance.nothing_left(chat_id, subject.ref):
-                raise CorrectionError(await provenance.unwritten(chat_id, subject.ref))
+            await self._has_text(chat_id, subject, or_waits=True)
             return subject.kind, subject.ref
         activity = await memories.activity(chat_id, int(subject.ref))
         if activity is None:
             raise CorrectionError(f"没有{subject}")
         emptied = await provenance.emptied(chat_id, activity.number)
-        if emptied is not None and not (
-            emptied.state == "left" and await messages.of_activity(chat_id, activity.number)
+        if (
+            emptied is not None
+            and emptied.state != "waiting"
+            and not await messages.of_activity(chat_id, activity.number)
         ):
             raise CorrectionError(f"{subject} {provenance.WHY_EMPTY[emptied.state]}")
         if not activity.ranges:
             raise CorrectionError(f"{subject} 是随手写的日记，没有可以照着重写的消息")
         return activity
 
-    def _rewritten(self, subject: Subject, task: asyncio.Task[Note | None]) -> str:
+    async def _rewritten(
+        self, chat_id: int, subject: Subject, task: asyncio.Task[Note | None]
+    ) -> str:
         try:
             note = task.result()
         except Overtaken as error:
             told = str(error) or f"{subject} 正在被别处改动，这次没有重写，过一会儿再试"
             raise CorrectionError(told) from error
+        except ModelError as error:
+            if subject.kind != "activity":
+                raise
+            emptied = await provenance.emptied(chat_id, int(subject.ref))
+            if emptied is None or emptied.state != "waiting":
+                raise
+            raise CorrectionError(f"{error}；{subject} 还等着重写") from error
         self._nianlun.jobs.soon()
         return rewritten_view(subject, note)
 
     async def _tell_later(
-        self, asked: Asked, subject: Subject, task: asyncio.Task[Note | None]
+        self, asked: Asked, chat_id: int, subject: Subject, task: asyncio.Task[Note | None]
     ) -> None:
         await asyncio.wait({task})
         if task.cancelled():
             return  # the product stops
         try:
-            text = self._rewritten(subject, task)
+            text = await self._rewritten(chat_id, subject, task)
         except NianlunError as error:
             text = f"{subject} 没有重写成：{error}"
         except Exception as error:
@@ -188,7 +210,25 @@ class Correcting:
         deleted = await deleting.delete(chat_id, seqs, numbers, self._nianlun.clock.now())
         self._nianlun.traces.soon()
         self._nianlun.jobs.soon()
-        return deleted_view(**asdict(deleted))
+        return await self._deleted(chat_id, deleted)
+
+    async def _deleted(self, chat_id: int, deleted: deleting.Deleted) -> str:
+        """What was removed; of a period also by what else in it is there, or still to be noted."""
+        why = {
+            period: await provenance.missing(chat_id, kind, period, self._nianlun.calendar)
+            for kind, period in deleted.periods
+        }
+        gone = [note for note in deleted.gone if why.get(note, "gone") == "gone"]
+        later = [period for period, state in why.items() if state == "emptied"]
+        return deleted_view(
+            deleted.messages,
+            deleted.activities,
+            deleted.missing,
+            deleted.rewritten + len(deleted.gone) - len(gone) - len(later),
+            gone,
+            later,
+            deleted.edited,
+        )
 
     async def _quoted(self, asked: Asked, chat_id: int) -> int:
         if asked.quoted is None or asked.chat != asked.here:

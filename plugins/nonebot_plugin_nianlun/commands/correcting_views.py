@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ..memory.fact_items import FactItem
 from ..memory.keymarks import show_key_marks
 from ..memory.render import one_line
+from ..store.provenance import WHY_MISSING
 from ..types import ME, Note
 from .subjects import CATEGORY_WORDS, Subject
 from .views import SOURCES, WRITERS
@@ -39,8 +40,9 @@ def restored_view(subject: Subject, restored: Edited, old: int) -> str:
     if restored.owed and subject.kind != "activity":
         what = SOURCES[subject.kind]
         lines.append(f"那以后写进来的 {restored.owed} {what}，会再接着写到后面。")
-    elif restored.left_behind:
-        lines.append(f"后来接着写的不在这一版里，只留在第 {before} 版。")
+    if restored.left_behind:
+        rest = "别的" if restored.owed else ""
+        lines.append(f"{rest}后来接着写的不在这一版里，只留在第 {before} 版。")
     return "\n".join(lines)
 
 
@@ -68,8 +70,10 @@ def deleted_view(
     missing: Sequence[str],
     rewritten: int,
     gone: Sequence[str],
+    later: Sequence[str],
     edited: Sequence[str],
 ) -> str:
+    """`later`: memories of which no source is left, but something else in their time."""
     lines: list[str] = []
     if messages:
         named = " ".join(f"#{seq}" for seq in messages)
@@ -83,8 +87,10 @@ def deleted_view(
         lines.append(f"用到它们的 {rewritten} 篇记忆清空了，会按剩下的重写。")
     if gone:
         lines.append(f"{'、'.join(gone)} 也清空了，现在没有剩下可以写的。")
+    if later:
+        lines.append(f"{'、'.join(later)} {WHY_MISSING['emptied']}。")
     if edited:
-        lines.append(f"其中 {'、'.join(edited)} 是人写过的，也一样。")
+        lines.append(f"其中 {'、'.join(edited)} 是人写过的，也清空了。")
     if missing:
         lines.append(f"没有 {' '.join(missing)}，或者早就删掉了。")
     return "\n".join(lines)

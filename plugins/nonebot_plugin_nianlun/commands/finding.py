@@ -16,7 +16,6 @@ from ..memory.render import display_names, one_line
 from ..memory.search import RecallResult
 from ..memory.terms import fold
 from ..store import facts, said, speakers
-from ..store.people import person
 from ..types import ME
 from .command import Answer, Asked, Command, WrongUsage
 from .drawing import speakers_picture
@@ -32,8 +31,8 @@ from .finding_views import (
     people_view,
     said_view,
 )
-from .subjects import read_category, read_message, read_person
-from .typed import says_something
+from .subjects import find_person, read_category, read_message
+from .typed import as_typed, says_something, unquoted
 from .views import echo
 
 if TYPE_CHECKING:
@@ -44,14 +43,25 @@ _MOST_PEOPLE = 30
 _MOST_ORIGINALS = 20
 _SEARCH_LINES, _SEARCH_TOKENS = 15, 3000
 _WRITTEN_LINES = 8
-_MARK = r"""["'“”‘’「」『』]"""
+_WIDE = str.maketrans("@#", "＠＃")
+_NARROW = str.maketrans("＠＃", "@#")
 _NUMBER = re.compile(r"[#＃]?([0-9]{1,18})")
 
 
 def _as_typed(asked: Asked, word: str) -> str:
-    """A word with its quotation marks: a quoted 今天 is the word, not the day."""
-    quoted = re.search(f"{_MARK}{re.escape(word)}{_MARK}", asked.event.get_plaintext())
-    return f'"{word}"' if quoted else word
+    """A word with its quotation marks: they may be of a name."""
+    return as_typed(word, asked.event.get_plaintext())
+
+
+def _to_find(asked: Asked, word: str) -> str:
+    """A word as it is searched for: a quoted 今天 is the word, not the day, and so is a tag."""
+    as_it_stands = _as_typed(asked, word) != word or word.startswith(("#", "＃"))
+    return f'"{word}"' if as_it_stands else word
+
+
+def _in_both_widths(word: str) -> list[str]:
+    """A word as it was typed, and with its @ and # as other keyboards type them."""
+    return list(dict.fromkeys([word, word.translate(_NARROW), word.translate(_WIDE)]))
 
 
 class Finding:
@@ -125,8 +135,8 @@ class Finding:
         if not 1 <= page <= 100_000:
             raise WrongUsage("页数从 1 开始。")
         character = self._nianlun.character
-        named = read_person(asked.arguments["名字"], asked.here.self_id, character)
-        user_id = await person(chat_id, named, character)
+        typed = _as_typed(asked, asked.arguments["名字"])
+        user_id = await find_person(chat_id, typed, asked.here.self_id, character)
         skip = (page - 1) * PAGE_LINES
         lines = await said.lines_of(self._nianlun.path, chat_id, user_id, skip, PAGE_LINES + 1)
         if not lines:
@@ -134,8 +144,9 @@ class Finding:
         name = (await self._names(chat_id, {user_id})).get(user_id, user_id)
         text = said_view(lines[:PAGE_LINES], self._nianlun.calendar)
         if len(lines) > PAGE_LINES:
-            typed = one_line(named)
-            typed = f'"{typed}"' if " " in typed else typed
+            typed = character if user_id == ME else one_line(typed)
+            if " " in typed and unquoted(typed) == typed:
+                typed = f'"{typed}"'
             text += f"\n再往前：{asked.head} 说过 {typed} {page + 1}"
         return Answer(text, f"{name}说过的话，第 {page} 页")
 
@@ -143,7 +154,7 @@ class Finding:
         chat_id = await self._nianlun.settled(asked.chat)
         speaker, within = await self._narrowed(asked, chat_id)
         word = await self._word(asked, chat_id)
-        typed = _as_typed(asked, word)
+        typed = _to_find(asked, word)
         wanted = wording(typed, self._nianlun.clock.now(), self._nianlun.calendar)
         recall = partial(
             self._nianlun.recalling.recall,
@@ -171,8 +182,8 @@ class Finding:
     async def _word(self, asked: Asked, chat_id: int) -> str:
         """What is searched for; of an @ the name, as it stands in messages."""
         word = asked.arguments["词"]
-        number = word.removeprefix("@")
-        if number == word or not number.isdecimal():
+        number = word[1:]
+        if word[0] not in "@＠" or not number.isdecimal():
             return word
         user_id = ME if number == asked.here.self_id else number
         return (await self._names(chat_id, {user_id})).get(user_id, word)
@@ -187,10 +198,16 @@ class Finding:
         """The messages in which a word stands as it was typed, by chat; first, the one whose
         number it is."""
         linked = await self._nianlun.recalling.reader.linked(chat_id)
-        found = {
-            one: await said.written(self._nianlun.path, one, word, _WRITTEN_LINES, speaker, within)
-            for one in (chat_id, *(other.chat_id for other in linked))
-        }
+        found: dict[int, list[int]] = {}
+        for one in (chat_id, *(other.chat_id for other in linked)):
+            seqs: dict[int, None] = {}
+            for typed in _in_both_widths(word):
+                seqs |= dict.fromkeys(
+                    await said.written(
+                        self._nianlun.path, one, typed, _WRITTEN_LINES, speaker, within
+                    )
+                )
+            found[one] = list(seqs)[:_WRITTEN_LINES]
         number = read_message(word)
         if number is not None and speaker is None and within is None:
             found[chat_id].insert(0, number)
@@ -208,9 +225,13 @@ class Finding:
             if within is None and (time := read_time(word, calendar, now)) is not None:
                 within = (time.earliest, time.end)
             elif speaker is None:
-                named = read_person(word, asked.here.self_id, self._nianlun.character)
-                speaker = await person(chat_id, named, self._nianlun.character)
-            else:
+                speaker = await find_person(
+                    chat_id,
+                    _as_typed(asked, word),
+                    asked.here.self_id,
+                    self._nianlun.character,
+                )
+            elif word != f"@{asked.here.self_id}":  # behind all that was asked it is an address
                 raise WrongUsage("没看懂要找哪段时间。")
         return speaker, within
 
@@ -247,4 +268,7 @@ class Finding:
         return Answer("\n\n".join([await self._fact(row, owners) for row in rows]))
 
     async def _fact(self, row: Fact, owners: People) -> str:
-        return fact_view(row, await facts.journal(row.id), owners, self._nianlun.calendar)
+        journal = await facts.journal(row.id)
+        writers = {one.writer for one in (row, *journal) if one.writer is not None}
+        people = {**await self._names(row.chat_id, writers), **owners}
+        return fact_view(row, journal, people, self._nianlun.calendar)

@@ -14,7 +14,7 @@ from ..memory.render import one_line
 from ..memory.search import Recalled, RecallResult
 from ..memory.terms import fold, index_terms, telling_parts, telling_terms
 from ..types import Message
-from .views import moment
+from .views import fact_written, moment
 
 if TYPE_CHECKING:
     from ..store.models import Fact, FactVersion
@@ -117,11 +117,12 @@ def facts_view(rows: Sequence[Fact], owners: People) -> str:
 
 
 def fact_view(row: Fact, journal: Sequence[FactVersion], owners: People, calendar: Calendar) -> str:
-    """One fact with where it is from, what it was before and where it leads."""
+    """One fact with where it is from, what it was before and where it leads. `owners`: also those
+    who changed it by hand."""
     lines = [
         f"[{one_line(f'{row.category}:{row.name}')}]{_owner(row, owners)}",
         row.text,
-        f"写于 {moment(row.written_at, calendar)}{_source(row.source)}",
+        f"{fact_written(row.written_at, row.writer, owners, calendar)}{_source(row)}",
     ]
     if row.due is not None:
         lines.append(f"约在 {row.due}" + ("，已经做到" if row.done_at else ""))
@@ -130,7 +131,7 @@ def fact_view(row: Fact, journal: Sequence[FactVersion], owners: People, calenda
     if journal:
         lines.append("从前：")
         lines += [
-            f"　{moment(old.written_at, calendar)}{_source(old.source)}  "
+            f"　{_earlier(old, owners, calendar)}{_source(old)}  "
             + (_short(old.text) if old.text else "（没有）")
             for old in reversed(journal)
         ]
@@ -141,8 +142,17 @@ def _owner(row: Fact, owners: People) -> str:
     return f"（{owners.get(row.owner, row.owner)}）" if row.owner else ""
 
 
-def _source(source: int | None) -> str:
-    return "" if source is None else f"，来自 #{source}"
+def _earlier(old: FactVersion, names: People, calendar: Calendar) -> str:
+    if old.writer is None:
+        return moment(old.written_at, calendar)
+    return fact_written(old.written_at, old.writer, names, calendar)
+
+
+def _source(told: Fact | FactVersion) -> str:
+    """What somebody changed by hand was only at first taken from its message."""
+    if told.source is None:
+        return ""
+    return f"，{'' if told.writer is None else '起初'}来自 #{told.source}"
 
 
 def _short(text: str) -> str:

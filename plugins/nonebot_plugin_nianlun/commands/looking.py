@@ -13,6 +13,7 @@ from nonebot_plugin_alconna import Args, MultiVar
 from ..errors import ChatError
 from ..memory.anniversaries import same_dates
 from ..memory.calendar import titled
+from ..memory.edits import NOT_BROUGHT
 from ..memory.keymarks import show_key_marks
 from ..memory.periods import PERIOD_HINT, PERIOD_SHAPE, read_date, read_time
 from ..memory.render import display_names, one_line
@@ -173,10 +174,8 @@ class Looking:
         chat_id = await chats.find(asked.chat)
         if chat_id is None:
             return None
-        if await provenance.nothing_left(chat_id, period):
-            return f"{period} {provenance.NOTHING_LEFT}。"
-        waits = await memories.rewriting(chat_id, kind, [period])
-        return f"{period} 正等着重写，写好了再来。" if waits else None
+        why = await provenance.missing(chat_id, kind, period, self._calendar)
+        return None if why == "unwritten" else f"{period} {provenance.WHY_MISSING[why]}。"
 
     def _date(self, typed: str) -> tuple[MemoryKind, str] | None:
         return read_date(typed, self._calendar, self._nianlun.clock.now())
@@ -267,8 +266,10 @@ class Looking:
             for one, edit in await provenance.texts(chat_id, subject.kind, subject.ref, now)
         ]
         if now is None:
-            never = subject.kind != "activity" and await provenance.unwritten(chat_id, subject.ref)
-            raise ChatError(never or f"没有{subject}")
+            if subject.kind == "activity":
+                raise ChatError(f"没有{subject}")
+            why = await provenance.missing(chat_id, subject.kind, subject.ref, self._calendar)
+            raise ChatError(f"{subject.ref} {provenance.WHY_MISSING[why]}")
         if subject.kind == "activity":
             emptied = await provenance.emptied(chat_id, int(subject.ref))
             if emptied is not None and emptied.state == "deleted":
@@ -318,5 +319,5 @@ def _of(versions: Sequence[Version], number: int) -> Version:
             return version
     last = versions[-1].number
     if 0 < number < last:
-        raise WrongUsage(f"第 {number} 版已经清空了，现在到第 {last} 版。")
+        raise WrongUsage(f"第 {number} 版看不到，{NOT_BROUGHT}；现在到第 {last} 版。")
     raise WrongUsage(f"没有第 {shortened(str(number), _LONGEST_NUMBER)} 版，现在到第 {last} 版。")

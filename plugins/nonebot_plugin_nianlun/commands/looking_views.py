@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ..memory.calendar import Calendar, titled
+from ..memory.edits import NOT_BROUGHT
 from ..memory.evidence import QUOTE
 from ..memory.keymarks import show_key_marks
 from ..memory.layers import ROLES, cost_line
@@ -109,7 +110,7 @@ def versions_view(versions: Sequence[Version], calendar: Calendar) -> str:
     for one in versions:
         if missing := one.number - before - 1:
             first = f"{before + 1}" if missing == 1 else f"{before + 1}–{one.number - 1}"
-            lines.append(f"第 {first} 版 · 已清空")
+            lines.append(f"第 {first} 版 · {NOT_BROUGHT}")
         size = f"{count_units(one.text)} 字" if one.text else one.gone
         lines.append(f"{_frame(one, calendar)} · {size}")
         before = one.number

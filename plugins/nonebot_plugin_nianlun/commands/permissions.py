@@ -6,9 +6,10 @@ from typing import Literal, TypeAlias
 
 from ..types import ChatKind
 
-Right: TypeAlias = Literal["read", "govern", "own", "owner"]
+Right: TypeAlias = Literal["all", "read", "govern", "own", "owner"]
 """Who may use a command, about the chat in which it is said:
 
+- `all`: everybody
 - `read`: members of a group unless its memory is closed to them, and whoever governs
 - `govern`: owner and admins of a group, the peer of a private chat, superusers
 - `own`: everybody, about themselves alone
@@ -18,12 +19,14 @@ Role: TypeAlias = Literal["owner", "admin", "member", ""]
 """A speaker's rank in the group; empty where there is none."""
 
 RIGHT_NAMES: dict[Right, str] = {
+    "all": "所有人",
     "read": "大家",
     "govern": "管理",
     "own": "自己",
     "owner": "主人",
 }
 _REFUSALS: dict[Right, str] = {
+    "all": "这条指令谁都可以用。",
     "read": "只有群主、管理员和机器人的主人可以看这个群的记忆。",
     "govern": "只有群主、管理员和机器人的主人可以用这条指令。",
     "own": "这条指令只能说自己。",
@@ -35,6 +38,8 @@ def may(
     right: Right, *, is_superuser: bool, role: Role, kind: ChatKind, members_read: bool
 ) -> bool:
     """Whether the speaker may use what wants `right` about the chat in which it was said."""
+    if right == "all":
+        return True
     if right == "own":
         return kind != "store"
     if is_superuser:

@@ -11,7 +11,7 @@ from ..memory.render import display_names
 from ..memory.why import Edit, FactWhy, explain
 from ..store import memories, provenance
 from ..store.speakers import current_names
-from ..types import MemoryKind, Message, NoteKind
+from ..types import Message, NoteKind
 from .command import Answer, Asked, Command, WrongUsage, rest_of_line
 from .questioning_views import Showing, activity_why, fact_why, memory_why
 from .subjects import Subject, read_fact, read_subject
@@ -58,18 +58,14 @@ class Questioning:
             return await self._activity(chat_id, int(subject.ref))
         memory = await memories.memory(chat_id, subject.kind, subject.ref)
         if memory is None:
-            raise CorrectionError(await self._missing(chat_id, subject.kind, subject.ref))
+            calendar = self._nianlun.calendar
+            why = await provenance.missing(chat_id, subject.kind, subject.ref, calendar)
+            raise CorrectionError(f"{subject.ref} {provenance.WHY_MISSING[why]}")
         held = await provenance.beneath(chat_id, memory)
         showing = await self._showing(chat_id, held.messages.values(), held)
         why = explain(held, memory)
         text = memory_why(memory, why, showing)
         return Answer(text, f"为什么这样记：{subject}")
-
-    async def _missing(self, chat_id: int, kind: MemoryKind, period: str) -> str:
-        written = await memories.target(chat_id, kind, period) is not None
-        if not written or await provenance.nothing_left(chat_id, period):
-            return await provenance.unwritten(chat_id, period)
-        return f"{period} 里面有话收回或删掉了，正等着重写，写好了再来"
 
     async def _activity(self, chat_id: int, number: int) -> Answer:
         activity = await memories.activity(chat_id, number)

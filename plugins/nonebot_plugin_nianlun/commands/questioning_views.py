@@ -12,7 +12,7 @@ from ..memory.render import display_names, one_line, text_of
 from ..memory.why import Edit, FactWhy, Why
 from ..types import COMMAND_LINE, Activity, Memory, Message, NoteKind
 from .correcting_views import owner_words
-from .views import SINCE, SOURCES, WRITERS, moment, version_line, writer_words
+from .views import SINCE, SOURCES, WRITERS, fact_written, moment, version_line, writer_words
 
 _BRANCH_LINES = 12
 """Of what one passage was made of, so many lines at most."""
@@ -72,7 +72,8 @@ def fact_why(fact: FactWhy, showing: Showing) -> str:
     owner = owner_words(fact.owner, showing.names)
     lines = [
         f"{owner}的 {fact.category}:{fact.name}：{_short(fact.text)}",
-        _written(fact, showing) + (f" · 到期 {fact.due}" if fact.due else ""),
+        fact_written(fact.written_at, fact.writer, showing.names, showing.calendar)
+        + (f" · 到期 {fact.due}" if fact.due else ""),
     ]
     if fact.source is not None:
         first = "" if fact.writer is None else "起初"
@@ -86,16 +87,6 @@ def fact_why(fact: FactWhy, showing: Showing) -> str:
     if len(fact.journal) > _JOURNAL:
         lines.append(f"  ……还有更早的 {len(fact.journal) - _JOURNAL} 版。")
     return "\n".join(lines)
-
-
-def _written(fact: FactWhy, showing: Showing) -> str:
-    at = moment(fact.written_at, showing.calendar)
-    if fact.writer is None:
-        return f"写于 {at}"
-    if fact.writer == COMMAND_LINE:
-        return f"{WRITERS[COMMAND_LINE]}，写于 {at}"
-    who = one_line(showing.names.get(fact.writer, fact.writer))
-    return f"由 {who}（{fact.writer}）改写于 {at}"
 
 
 def _rest(why: Why) -> str:

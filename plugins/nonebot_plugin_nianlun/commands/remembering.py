@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -23,8 +23,8 @@ from ..memory.secrets import mask_secrets
 from ..memory.units import count_units
 from ..store import facts, messages
 from ..store.exclusions import opted_out
-from ..store.people import person
 from ..store.speakers import current_names
+from ..types import ME
 from .command import Asked, Command, WrongUsage, rest_of_line
 from .correcting_views import (
     categories_hint,
@@ -32,7 +32,8 @@ from .correcting_views import (
     remembered_view,
     several_owners_view,
 )
-from .subjects import read_fact, read_person
+from .subjects import find_person, read_fact
+from .typed import last_word
 from .views import echo
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 _FOR_THE_CHAT = ("--群", "--group")
 _OF_THE_CHAT = "群"
 _ONLY_GOVERNORS = "替整个会话记、或者拿掉别人的，只有群主、管理员和机器人的主人可以。"
+_NOT_OF_THE_CHAT = "这个会话没有这一条"
 
 
 class Remembering:
@@ -122,15 +124,16 @@ class Remembering:
         chat_id = await self._nianlun.settled(asked.chat)
         category, name, whom = await self._meant(asked, chat_id)
         owners = await self._owners(asked, chat_id, category, name)
-        names = await self._names(chat_id, owners)
         owner = await self._owner(asked, chat_id, owners, whom)
         if owner is None:
+            names = await self._names(chat_id, owners)
             return several_owners_view(category, name, owners, names, asked.head)
+        names = await self._names(chat_id, {*owners, owner})
+        whose = "你" if owner == asked.user_id else owner_words(owner, names)
         now = self._nianlun.clock.now()
         if not await facts.erase(chat_id, owner, category, name, asked.at, now):
-            raise CorrectionError(f"没有 {category}:{name} 这一条")
+            raise CorrectionError(f"{whose}没有 {category}:{name} 这一条")
         self._nianlun.traces.soon()
-        whose = "你" if owner == asked.user_id else owner_words(owner, names)
         return (
             f"拿掉了{whose}的 {category}:{name}，它以前的写法也清掉了；"
             "到现在为止说过的话不会再让它回来。"
@@ -144,10 +147,15 @@ class Remembering:
     async def _meant(self, asked: Asked, chat_id: int) -> tuple[str, str, str]:
         """Category, name, and whose: names may have blanks, so the whole is tried first."""
         category, name = _named(asked.arguments["分类"])
-        front, _, last = name.rpartition(" ")
-        if not front or await self._owners(asked, chat_id, category, name):
-            return category, name, ""
-        return category, front.strip(), last
+        while not await self._owners(asked, chat_id, category, name):
+            front, last = last_word(name)
+            if not front:
+                break
+            address = last == f"@{asked.here.self_id}"
+            if not address or ME in await self._owners(asked, chat_id, category, front):
+                return category, front, last
+            name = front
+        return category, name, ""
 
     async def _owner(
         self, asked: Asked, chat_id: int, owners: Sequence[str], whom: str
@@ -155,23 +163,23 @@ class Remembering:
         """Whose fact is meant; None when that has to be said."""
         if whom:
             meant = "" if whom == _OF_THE_CHAT else await self._person(asked, chat_id, whom)
-        elif asked.user_id in owners:
+            if meant != asked.user_id and not asked.governs:
+                raise CorrectionError(
+                    _ONLY_GOVERNORS if meant or "" in owners else _NOT_OF_THE_CHAT
+                )
+            return meant
+        if asked.user_id in owners:
             return asked.user_id
-        else:
-            if not owners:
-                raise CorrectionError("没有这一条")
-            if len(owners) > 1 and asked.governs:
-                return None
-            meant = owners[0]
-        if meant != asked.user_id and not asked.governs:
+        if not owners:
+            raise CorrectionError("没有这一条")
+        if not asked.governs:
             raise CorrectionError(f"你没有这一条。{_ONLY_GOVERNORS}")
-        return meant
+        return owners[0] if len(owners) == 1 else None
 
     async def _person(self, asked: Asked, chat_id: int, whom: str) -> str:
-        character = self._nianlun.character
-        return await person(chat_id, read_person(whom, asked.here.self_id, character), character)
+        return await find_person(chat_id, whom, asked.here.self_id, self._nianlun.character)
 
-    async def _names(self, chat_id: int, owners: Sequence[str]) -> dict[str, str]:
+    async def _names(self, chat_id: int, owners: Collection[str]) -> dict[str, str]:
         return display_names(await current_names(chat_id, [one for one in owners if one]))
 
 

@@ -7,11 +7,13 @@ from datetime import datetime
 import re
 import unicodedata
 
+from ..errors import SpeakerError
 from ..memory.calendar import Calendar
 from ..memory.periods import read_date
+from ..store.people import person
 from ..types import NoteKind
 from .command import WrongUsage
-from .typed import says_something
+from .typed import says_something, unquoted
 
 _ACTIVITY = re.compile(r"&([0-9]{1,15})")
 _MESSAGE = re.compile(r"#([0-9]{1,15})")
@@ -79,6 +81,20 @@ def read_person(text: str, self_id: str, character: str) -> str:
     if not says_something(named):
         raise WrongUsage("要写是谁：名字、QQ号，或者 @ 那个人。")
     return character if named == self_id else text
+
+
+async def find_person(chat_id: int, typed: str, self_id: str, character: str) -> str:
+    """The user id of whom somebody names, as typed: quotation marks around it may be of the name.
+    Raises SpeakerError when nobody is called so, or several people are."""
+    named = unquoted(typed)
+    meant = read_person(named, self_id, character)
+    if named != typed:
+        try:
+            return await person(chat_id, typed, character)
+        except SpeakerError as error:
+            if error.user_ids:
+                raise
+    return await person(chat_id, meant, character)
 
 
 def read_category(text: str) -> str:

@@ -11,20 +11,22 @@ from typing import Any
 from arclet.alconna import config
 from nonebot_plugin_alconna import Alconna, Namespace, UniMessage, namespace
 
-from ..memory.periods import names_time
+from ..memory.periods import names_time, time_of_words
 from ..types import ChatKind
 from .command import Command, Rest
 from .gate import HELP_WORDS, WORD, behind_head
 from .permissions import RIGHT_NAMES, Right
-from .typed import Typed, says_something, take_apart
+from .typed import CHINESE_QUOTED, Typed, says_something, take_apart
 
 HELP = "帮助"
 PERIOD = "日期"
 """The verb that is not typed: `/记忆 2026-01-05`."""
-_QUOTED = re.compile(
-    r"""(?<!\S)(?:[“”]([^“”"\\]*)[“”]|[‘’]([^‘’"\\]*)[‘’]|「([^」"\\]*)」|『([^』"\\]*)』)(?!\S)"""
-)
-"""As Chinese input methods type quotation marks; the parser knows the others alone."""
+_TIMES = {PERIOD, "时间"}
+"""Arguments that are a time, which may be typed with blanks in it."""
+_WORD = re.compile(r"""(?<!\S)(?:"[^"\\]*"|'[^'\\]*')(?!\S)|\S+""")
+"""One that is quoted may have blanks in it."""
+_MOST_WORDS = 16
+"""Of a command that has a time in it."""
 _PHONE_LINE = 24
 """So many characters fit into a line of a chat on a phone."""
 
@@ -81,9 +83,11 @@ class Tree:
         command = self.commands[verb]
         if len(typed.words) > 1 and not (command.arguments or command.options):
             return None  # Alconna fails on quotation marks where it expects no argument
-        words = _QUOTED.sub(
+        words = CHINESE_QUOTED.sub(
             lambda quoted: f'"{quoted[quoted.lastindex or 0]}"', " ".join(typed.words[1:])
         )
+        if any(argument.name in _TIMES for args in command.arguments for argument in args.argument):
+            words = _with_times_joined(words)
         message = UniMessage.text(f"{verb} {words}")
         if typed.rest:
             message += Rest(typed.rest)
@@ -117,7 +121,8 @@ class Tree:
     def own_help(self) -> str:
         """What is left to somebody who may not see the memory."""
         own = [command for command in self.commands.values() if command.right == "own"]
-        entries = [self._entry(command, "") for command in (*own, self.commands[HELP])]
+        own += [command for command in self.commands.values() if command.right == "all"]
+        entries = [self._entry(command, "") for command in own]
         return "\n".join(["你可以用的：", *entries])
 
     def help_on(self, command: Command) -> str:
@@ -162,6 +167,19 @@ def _is_given(value: object) -> bool:
     """Whether an argument is more than a pair of quotation marks around nothing."""
     words = value if isinstance(value, tuple) else (value,)
     return all(says_something(word) for word in words if isinstance(word, str))
+
+
+def _with_times_joined(text: str) -> str:
+    """`text` with quotation marks around every time of several words: 11 月 28 日."""
+    words: list[str] = _WORD.findall(text)
+    if len(words) > _MOST_WORDS:
+        return text
+    joined: list[str] = []
+    while words:
+        time = time_of_words(words)
+        joined.append(words[0] if time is None else f'"{time[1]}"')
+        del words[: 1 if time is None else time[0]]
+    return " ".join(joined)
 
 
 def _words_before_rest(command: Command) -> int | None:

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+import itertools
 import re
 
 from nonebot.adapters.onebot.v11 import Message, MessageSegment
 
 from ..capture.cleaning import clean_name, clean_text
 from ..capture.readable import readable
+from ..memory.periods import time_of_words
 from ..types import ChatKind
 from .gate import SEPARATORS, command_body
 
 _WORD = re.compile(rf"[^{SEPARATORS}]+")
+_CHINESE_PAIRS = r"""[“”]([^“”"\\]*)[“”]|[‘’]([^‘’"\\]*)[‘’]|「([^」"\\]*)」|『([^』"\\]*)』"""
+CHINESE_QUOTED = re.compile(rf"(?<!\S)(?:{_CHINESE_PAIRS})(?!\S)")
+"""As Chinese input methods type quotation marks; the parser knows the others alone."""
+_QUOTED = re.compile(rf"""(?<!\S)(?:{_CHINESE_PAIRS}|"([^"\\]*)"|'([^'\\]*)')(?!\S)""")
+_LAST_QUOTED = re.compile(rf"(.*\s)({_QUOTED.pattern})", re.DOTALL)
+_MOST_WORDS = 12
+"""Of one line that are looked at for a date."""
 _ABOUT: dict[str, ChatKind] = {"-g": "group", "-u": "private"}
 
 
@@ -51,6 +60,37 @@ def says_something(text: str) -> bool:
     return clean_name(text) != ""
 
 
+def _first_word(text: str) -> tuple[str, int]:
+    """The word that `text` begins with, and how long it is there."""
+    if quoted := _QUOTED.match(text):
+        return quoted[0], quoted.end()
+    line = re.split("[\r\n]", text, maxsplit=1)[0]  # a time ends with its line
+    words = list(itertools.islice(_WORD.finditer(line), _MOST_WORDS))
+    time = time_of_words([word[0] for word in words])
+    if time is None:
+        return words[0][0], words[0].end()
+    return f'"{time[1]}"', words[time[0] - 1].end()
+
+
+def unquoted(text: str) -> str:
+    """A word without the quotation marks around it."""
+    quoted = _QUOTED.fullmatch(text)
+    return quoted[quoted.lastindex or 0] if quoted else text
+
+
+def as_typed(word: str, text: str) -> str:
+    """A word with the quotation marks in which it stands in `text`."""
+    return next((one[0] for one in _QUOTED.finditer(text) if unquoted(one[0]) == word), word)
+
+
+def last_word(text: str) -> tuple[str, str]:
+    """What stands before the last word, and that word, which may be quoted for its blanks."""
+    if quoted := _LAST_QUOTED.fullmatch(text):
+        return quoted[1].strip(), quoted[2]
+    front, _, last = text.rpartition(" ")
+    return front.strip(), last
+
+
 def _text_of(segment: MessageSegment) -> str:
     if segment.type == "text":
         return clean_text(str(segment.data.get("text", "")))
@@ -64,7 +104,8 @@ def take_apart(text: str, words_before_rest: Mapping[str, int]) -> Typed:
     and how many words stand between them and it.
 
     `-g` and `-u` may stand anywhere, but of a free text only behind its end. What cannot be seen
-    is no word, and no free text.
+    is no word, and no free text. Before a free text a word may be quoted, or be a date with blanks
+    in it; this arrives quoted.
     """
     words = list(_WORD.finditer(text))
     about: list[tuple[ChatKind, str]] = []
@@ -74,7 +115,10 @@ def take_apart(text: str, words_before_rest: Mapping[str, int]) -> Typed:
     end = words[-1].end() if words else 0
     kept: list[str] = []
     named = None
+    taken = 0
     for word in words:
+        if word.start() < taken:
+            continue
         if named is not None:
             about.append((named, word[0]))
             named = None
@@ -84,5 +128,9 @@ def take_apart(text: str, words_before_rest: Mapping[str, int]) -> Typed:
             rest = text[word.start() : end]
             return Typed(tuple(kept), rest if says_something(rest) else "", tuple(about))
         elif says_something(word[0]):
-            kept.append(word[0])
+            first = word[0]
+            if kept and kept[0] in words_before_rest:
+                first, length = _first_word(text[word.start() : end])
+                taken = word.start() + length
+            kept.append(first)
     return Typed(tuple(kept), "", tuple(about))

@@ -70,6 +70,18 @@ def writer_words(
     return f"{who} {f'还原自第 {edit.again} 版' if edit.again else '改写'}{since}"
 
 
+def fact_written(
+    at: datetime, writer: str | None, names: Mapping[str, str], calendar: Calendar
+) -> str:
+    """When a fact got its text, and by whom where somebody changed it by hand."""
+    when = moment(at, calendar)
+    if writer is None:
+        return f"写于 {when}"
+    if writer == COMMAND_LINE:
+        return f"{WRITERS[COMMAND_LINE]}，写于 {when}"
+    return f"由 {one_line(names.get(writer, writer))}（{writer}）改写于 {when}"
+
+
 def activities_view(activities: Sequence[Activity], calendar: Calendar) -> str:
     """One line each: `&3 10:32 text（#12 #15）`."""
     return "\n".join(_activity_line(activity, calendar) for activity in activities)

@@ -65,8 +65,8 @@ def _drafts(
         keys -= len(find_key_messages(before))
     elif target is not None:
         kept = _citing(_kept_pieces(target), shown)
-    told = {piece.gist for piece in take_apart(before)}
-    fresh = [piece for piece in fresh if piece.gist not in told]
+    told = take_apart(before)
+    fresh = [piece for piece in fresh if not _is_told(piece, told)]
     chosen = _select([*kept, *fresh], kind, units, keys)
     front = "" if kept or before else telling.front(kind, task.period, fresh)
     for pieces in _shrinking(chosen, kind):
@@ -76,6 +76,14 @@ def _drafts(
         yield before
     span = {"day": "这一天", "month": "这个月", "year": "这一年"}[kind]
     yield f"{span}没有留下可以摘录的话。"
+
+
+def _is_told(piece: Piece, told: Sequence[Piece]) -> bool:
+    """Whether a person's text says it already; the same words of other messages are more."""
+    return any(
+        piece.gist == old.gist and (not (piece.ids and old.ids) or set(piece.ids) & set(old.ids))
+        for old in told
+    )
 
 
 def _citing(pieces: Iterable[Piece], shown: Collection[int]) -> list[Piece]:

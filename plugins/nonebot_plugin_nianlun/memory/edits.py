@@ -20,6 +20,9 @@ from .keymarks import find_key_messages, key_mark, normalise_key_marks
 from .notes import check_note
 from .provenance import Sentence, sentences
 
+NOT_BROUGHT = "导入的文件里没有它的文字"
+"""Of an earlier version that is not on record: one that is emptied here is."""
+
 _Source = TypeVar("_Source", bound=Activity | Memory)
 
 _B = r"[ \t\u3000]*+"
@@ -86,10 +89,12 @@ def news(source: _Source, held: Collection[str], target: str) -> _Source | None:
 
     `held`: what the source said when it was added to `target`. Of a source that a person wrote all
     other sentences are new. A writer only says otherwise what it said before, so of its sentences
-    those are that cite a message that was not cited then, or none. What is new cites what it cites
-    in the source, or less where one mark of it can be shared out to what each sentence quotes.
+    those are that cite a message that was not cited then, or none. The same words of other
+    messages are said once more, and new. What is new cites what it cites in the source, or less
+    where one mark of it can be shared out to what each sentence quotes.
     """
-    said = {_words(part.text) for text in held for part in sentences(text)}
+    said = [part for text in held for part in sentences(text)]
+    written = sentences(target)
     cited = {key for text in held for key in find_key_messages(text)}
     retold = not is_edited(source.writer)
     new = ""
@@ -98,11 +103,24 @@ def news(source: _Source, held: Collection[str], target: str) -> _Source | None:
         fresh: list[Sentence] = []
         for part in _shared_out(list(group), keys):
             again = retold and keys and cited.issuperset(part.key_messages or keys)
-            if not again and (words := _words(part.text)) not in said and words not in target:
+            words, cites = _words(part.text), part.key_messages or keys
+            there = [old for old in written if words in old.text]
+            # Of what runs over several sentences there it is not known what they cite.
+            stands = words in target and (not there or _is_of(there, cites))
+            before = [old for old in said if _words(old.text) == words]
+            if words and not (again or stands or _is_of(before, cites)):
                 fresh.append(part)
         new += "".join(f"{part.text}{key_mark(part.key_messages or keys)}" for part in _led(fresh))
     text = new.strip()
     return replace(source, text=text, key_messages=find_key_messages(text)) if text else None
+
+
+def _is_of(same: Iterable[Sentence], cites: Collection[int]) -> bool:
+    """Whether one of the sentences, which have the same words, may rest on these messages too."""
+    return any(
+        not (old.key_messages and cites) or not set(cites).isdisjoint(old.key_messages)
+        for old in same
+    )
 
 
 def _shared_out(group: list[Sentence], keys: tuple[int, ...]) -> list[Sentence]:

@@ -54,7 +54,7 @@ def fact_item(category: object, name: object, content: object) -> FactItem:
 def fact_category(given: object) -> str:
     """A slug: lower-case ASCII letters, digits, `_`, and `-` but not in front."""
     if not isinstance(given, str) or not _CATEGORY.fullmatch(given):
-        raise NoteRejected(f"category 应为小写英文、数字、_ 或 -，收到 {_quoted(given)}")
+        raise NoteRejected(f"category 应为小写英文、数字、_ 或 -，收到 {quoted(given)}")
     return given
 
 
@@ -64,7 +64,7 @@ def fact_name(given: object) -> str:
     name = mask_secrets(name)
     if not _shows(name) or len(name) > FACT_NAME_CHARACTERS or _NOT_IN_A_NAME.search(name):
         raise NoteRejected(
-            f"name 应为 1 到 {FACT_NAME_CHARACTERS} 个字，不含 : | # [[ ]]，收到 {_quoted(given)}"
+            f"name 应为 1 到 {FACT_NAME_CHARACTERS} 个字，不含 : | # [[ ]]，收到 {quoted(given)}"
         )
     return name
 
@@ -106,7 +106,7 @@ def _fact(given: object, shown: Collection[int]) -> Fact:
     item = fact_item(given.get("category"), given.get("name"), given.get("content"))
     source = given.get("from")
     if type(source) is not int or source not in shown:
-        raise NoteRejected(f"from 应为资料里出现过的消息编号，收到 {_quoted(source)}")
+        raise NoteRejected(f"from 应为资料里出现过的消息编号，收到 {quoted(source)}")
     return Fact(item.category, item.name, item.content, source, done=given.get("done") is True)
 
 
@@ -115,6 +115,6 @@ def _shows(text: str) -> bool:
     return any(not char.isspace() and unicodedata.category(char) != "Cf" for char in text)
 
 
-def _quoted(value: object) -> str:
+def quoted(value: object) -> str:
     """A value of the model's as it may be shown back to it: bounded, on one line."""
     return "空" if value is None else repr(shortened(str(value), 40))

@@ -32,7 +32,7 @@ class Inspection:
 
     messages: int
     activities: int
-    """With those of the memories: notes that have a text."""
+    """Those that have a text; so of memories."""
     memories: int
     findings: tuple[str, ...]
     """The first of them, each one line for a person that says what is wrong and where."""

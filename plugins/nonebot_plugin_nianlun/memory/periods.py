@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta
 import re
 import unicodedata
@@ -15,6 +16,8 @@ PERIOD_SHAPE = r"[0-9]{4}(?:[-/.][0-9]{1,2}){0,2}"
 """What is meant as a day, a month or a year, whether or not it exists."""
 PERIOD_HINT = "请写成 2026-01-05、2026-01 或 2026。"
 _LONGEST = 40
+_MOST_WORDS = 8
+"""Of a time that is typed with blanks: 2026 年 11 月 28 日 上午."""
 _FILLERS = re.compile(r"[\s的那这天]*")
 _GAP = re.compile(r"(?<=\S)\s+(?=[\u4e00-\u9fff])")
 _LONGEST_PART = timedelta(hours=12)
@@ -45,6 +48,17 @@ def names_time(text: str) -> bool:
     if re.fullmatch(PERIOD_SHAPE, plain):
         return True
     return read_time(text, _ANY_CALENDAR, _ANY_DAY) is not None
+
+
+def time_of_words(words: Sequence[str]) -> tuple[int, str] | None:
+    """The longest time that `words` begin with, if it is of two words or more: of how many, and
+    the time without the blanks that part it (前天 上午 -> 2, 前天上午)."""
+    longest = 1 if _FILLERS.fullmatch(words[0]) else min(len(words), _MOST_WORDS)
+    for count in range(longest, 1, -1):
+        text = _GAP.sub("", " ".join(words[:count]))
+        if names_time(text):
+            return count, text
+    return None
 
 
 def read_time(text: str, calendar: Calendar, now: datetime) -> TimeRange | None:

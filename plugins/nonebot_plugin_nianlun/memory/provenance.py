@@ -184,7 +184,7 @@ def _pieces(text: str, theirs: str) -> list[str]:
     if not theirs or theirs not in text:
         return [text]
     before, own, after = text.partition(theirs)
-    # A full stop behind the words was put there to end them.
+    # A line break behind the words, or a full stop, was put there with what was added.
     return [piece for piece in (before, own, after.lstrip("。 \n")) if piece.strip()]
 
 

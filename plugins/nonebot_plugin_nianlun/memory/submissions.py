@@ -23,8 +23,9 @@ T = TypeVar("T")
 TRIES = 3
 """So often a submission may be too long; the last one is cut."""
 _CLOSING = "」』”’）)\"'` "
-_MARKS = "。！？!?；;…~～.，,、：:"
-"""Where one of these stands at the end or the beginning, no full stop is missing."""
+_ENDS = "。！？!?；;…~～."
+_MARKS = f"{_ENDS}，,、：:"
+"""What begins with one of these goes on with the sentence before it."""
 CUT_MARK = "……"
 """Ends a text that never fitted and was cut."""
 
@@ -93,18 +94,19 @@ def _check_memory(task: RollupTask, memory: str) -> tuple[str, tuple[int, ...], 
     before, _, behind = memory.partition(edit)
     memory = before + with_more(edit, behind)
     text, keys, complaint = _check(task.kind, memory, ids_shown(task))
-    if not keeps_edit(task, text):  # the cut came where the person's words are
+    # The cut came where the person's words are, or left nothing behind them.
+    if not keeps_edit(task, text) or text.endswith(edit + CUT_MARK):
         return edit, find_key_messages(edit), complaint
     return text, keys, complaint
 
 
 def with_more(edit: str, more: str) -> str:
-    """A person's text, to the letter, and more sentences behind it: with a full stop between the
-    two where it has nothing else at its end."""
+    """A person's text, to the letter, and more sentences behind it: on a line of their own where
+    it ends without a full stop or the like, which would alter their words."""
     end = strip_key_marks(edit).rstrip(_CLOSING)
     begin = strip_key_marks(more).lstrip(" ")
-    if end and begin and end[-1] not in _MARKS and begin[0] not in f"{_MARKS}{_CLOSING}\n":
-        return f"{edit}。{more}"
+    if end and begin and end[-1] not in _ENDS and begin[0] not in f"{_MARKS}{_CLOSING}\n":
+        return f"{edit}\n{more}"
     return edit + more
 
 

@@ -14,9 +14,8 @@ from typing import Any
 from ..errors import NoteRejected
 from ..types import Activity, Fact, Memory, MemoryKind, NoteKind, RollupTask
 from .calendar import Calendar
-from .fact_items import read_facts
+from .fact_items import quoted, read_facts
 from .render import one_line
-from .units import shortened
 
 SOURCE_KINDS: dict[MemoryKind, NoteKind] = {"day": "activity", "month": "day", "year": "month"}
 
@@ -74,7 +73,7 @@ def parse_activity(answer: object, shown: Collection[int]) -> ActivitySubmission
     if name == "decline":
         return Declined()
     if name != "add_activity":
-        raise NoteRejected(f"action 应为 add_activity 或 decline，收到 {_quoted(name)}")
+        raise NoteRejected(f"action 应为 add_activity 或 decline，收到 {quoted(name)}")
     facts, dropped = read_facts(action.get("facts"), shown)
     return ActivitySubmission(_memory_text(action, "add_activity"), facts, dropped)
 
@@ -89,7 +88,7 @@ def parse_memories(answer: object, tasks: Sequence[RollupTask]) -> list[str]:
     for action in actions:
         task_id = str(action.get("task_id"))
         if task_id in by_id:
-            raise NoteRejected(f"task_id {_quoted(task_id)} 提交了两次，每个任务只能提交一次")
+            raise NoteRejected(f"task_id {quoted(task_id)} 提交了两次，每个任务只能提交一次")
         by_id[task_id] = action
     missing = [number for number in range(1, len(tasks) + 1) if str(number) not in by_id]
     if missing or len(actions) != len(tasks):
@@ -139,7 +138,7 @@ def _checked_text(action: dict[str, Any], number: int, task: RollupTask) -> str:
         ("date", task.period),
     ):
         if str(action.get(key)) != expected:
-            raise NoteRejected(f"{where}{key} 应为 {expected}，收到 {_quoted(action.get(key))}")
+            raise NoteRejected(f"{where}{key} 应为 {expected}，收到 {quoted(action.get(key))}")
     return _memory_text(action, f"task_id {number}")
 
 
@@ -148,8 +147,3 @@ def _memory_text(action: dict[str, Any], where: str) -> str:
     if not isinstance(memory, str) or not memory.strip():
         raise NoteRejected(f"{where} 的 memory 应为不是空的文字")
     return memory
-
-
-def _quoted(value: object) -> str:
-    """A value of the model's as it may be shown back to it: bounded, on one line."""
-    return "空" if value is None else repr(shortened(str(value), 40))

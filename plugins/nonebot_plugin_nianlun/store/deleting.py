@@ -8,13 +8,13 @@ on record, and holds against older files, copies of the database and history tha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from tortoise.expressions import F
 
-from ..types import is_edited
+from ..types import MemoryKind, is_edited
 from . import facts, provenance, removals, sql, traces, withdrawals
 from .database import transactional
 from .models import Activity as ActivityRow
@@ -22,6 +22,9 @@ from .models import Exclusion
 from .models import Memory as MemoryRow
 from .models import Message as MessageRow
 from .notes import keep_version
+
+_KINDS: Mapping[int, MemoryKind] = {4: "year", 7: "month", 10: "day"}
+"""By the length of a period."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,8 @@ class Deleted:
     """Of so many activities, days, months and years the text is gone until it is written anew."""
     gone: tuple[str, ...]
     """The others of which the text is gone: as things are, nothing is left to write it from."""
+    periods: tuple[tuple[MemoryKind, str], ...]
+    """The days, months and years among both."""
     edited: tuple[str, ...]
     """Those of both that a person had written: a period, or as `&3`."""
 
@@ -62,6 +67,9 @@ async def delete(
         ),
         rewritten=len(blank) - len(gone),
         gone=tuple(gone),
+        periods=tuple(
+            (_KINDS[len(note)], note) for note in sorted(blank) if not note.startswith("&")
+        ),
         edited=tuple(sorted(note for note in blank if is_edited(before[note]))),
     )
 

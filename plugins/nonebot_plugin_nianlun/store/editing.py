@@ -12,11 +12,13 @@ from datetime import datetime
 import json
 
 from tortoise.expressions import Q
+from tortoise.queryset import QuerySet
 
 from ..errors import CorrectionError
 from ..memory.diary import DIARY_UNITS
-from ..memory.edits import checked_edit, typed_key_marks
+from ..memory.edits import NOT_BROUGHT, checked_edit, typed_key_marks
 from ..memory.keymarks import find_key_messages
+from ..memory.provenance import sentences
 from ..memory.units import shortened
 from ..types import MemoryKind, NoteKind
 from . import memories, provenance, search, sql
@@ -44,7 +46,7 @@ class Edited:
     owed: int = 0
     """So many sources that were taken in later are to be added to it again."""
     left_behind: bool = False
-    """What was added to it stands only in the version that it replaced."""
+    """What was added to it, or what of that is not owed, stands only in the version replaced."""
 
 
 @transactional
@@ -100,7 +102,7 @@ async def restore(
         old = await NoteVersion.get_or_none(chat_id=chat_id, kind=kind, ref=ref, version=version)
     if old is None:
         if 0 < version < row.version:
-            raise CorrectionError(f"{_called(row)} 的第 {version} 版已经清空了，不能还原")
+            raise CorrectionError(f"{_called(row)} 的第 {version} 版不能还原，{NOT_BROUGHT}")
         named = shortened(str(version), _LONGEST_NUMBER)
         raise CorrectionError(f"{_called(row)} 没有第 {named} 版，现在是第 {row.version} 版")
     if old.blanked or not old.text:
@@ -110,9 +112,12 @@ async def restore(
     if isinstance(row, ActivityRow):
         return await _replace(row, old.text, json.loads(old.key_messages), editor, now)
     added_to = await _was_added_to(row, old.text)
+    since = [ref for ref in json.loads(row.sources) if ref not in json.loads(old.sources)]
     row.sources, owed = await _sources_again(row, json.loads(old.sources))
+    added = _added(row.text, old.text)
+    left = added_to and (not owed or await _tells_of_sources(row, added, since))
     restored = await _replace(row, old.text, json.loads(old.key_messages), editor, now)
-    return replace(restored, owed=owed, left_behind=added_to and not owed)
+    return replace(restored, owed=owed, left_behind=left)
 
 
 async def _was_added_to(row: MemoryRow, old: str) -> bool:
@@ -120,6 +125,31 @@ async def _was_added_to(row: MemoryRow, old: str) -> bool:
     now = await memories.target(row.chat_id, _kind(row), row.period)
     *_, (_, edit) = await provenance.texts(row.chat_id, _kind(row), row.period, now)
     return edit is not None and edit.continued and old.strip() in row.text
+
+
+def _added(now: str, old: str) -> str:
+    before, _, after = now.partition(old.strip())
+    return f"{before}\n{after}"
+
+
+async def _tells_of_sources(row: MemoryRow, added: str, since: Sequence[str]) -> bool:
+    """Whether a sentence that was added is of a source that the memory has, by the messages that it
+    cites or by its words, which none of the sources `since` then has."""
+    parts = sentences(added)
+    held = await citable(row, [key for part in parts for key in part.key_messages])
+    if any(not held.isdisjoint(part.key_messages) for part in parts):
+        return True
+    theirs, others = (
+        await _words_below(row, json.loads(row.sources)),
+        await _words_below(row, since),
+    )
+    told = (part.text.strip().rstrip("。") for part in parts)
+    return any(words and words in theirs and words not in others for words in told)
+
+
+async def _words_below(row: MemoryRow, refs: Sequence[str]) -> str:
+    texts = [source.text for part in chunks(refs) for source in await _below(row, part)]
+    return "\n".join(texts)
 
 
 async def _standing(chat_id: int, kind: NoteKind, ref: str) -> ActivityRow | MemoryRow:
@@ -131,9 +161,8 @@ async def _standing(chat_id: int, kind: NoteKind, ref: str) -> ActivityRow | Mem
     if row is not None and row.text:
         return row
     if kind != "activity":
-        if row is None or await provenance.nothing_left(chat_id, ref):
-            raise CorrectionError(await provenance.unwritten(chat_id, ref))
-        raise CorrectionError(f"{ref} 里面有话收回或删掉了，正等着重写，写好了再来")
+        why = provenance.WHY_MISSING["unwritten" if row is None else "waiting"]
+        raise CorrectionError(f"{ref} {why}")
     if (emptied := await provenance.emptied(chat_id, int(ref))) is None:
         raise CorrectionError(f"没有活动 &{ref}")
     raise CorrectionError(f"活动 &{ref} {provenance.WHY_EMPTY[emptied.state]}")
@@ -183,13 +212,17 @@ async def _sources_again(row: MemoryRow, old: Sequence[str]) -> tuple[str, int]:
     later = [ref for ref in now if ref not in old]
     owed = 0
     for part in chunks(later):
+        sources = _below(row, part)
         if row.kind == "day":
-            source = ActivityRow.filter(chat_id=row.chat_id, number__in=list(map(int, part)))
-            owed += await source.exclude(text="").update(merged=False)
-        else:
-            lower = {"kind": _LOWER[row.kind], "period__in": list(part)}
-            owed += await MemoryRow.filter(chat_id=row.chat_id, **lower).update(merged=False)
+            sources = sources.exclude(text="")
+        owed += await sources.update(merged=False)
     return json.dumps(kept), owed
+
+
+def _below(row: MemoryRow, refs: Sequence[str]) -> QuerySet[ActivityRow] | QuerySet[MemoryRow]:
+    if row.kind == "day":
+        return ActivityRow.filter(chat_id=row.chat_id, number__in=list(map(int, refs)))
+    return MemoryRow.filter(chat_id=row.chat_id, kind=_LOWER[row.kind], period__in=list(refs))
 
 
 async def citable(row: ActivityRow | MemoryRow, keys: Sequence[int]) -> set[int]:

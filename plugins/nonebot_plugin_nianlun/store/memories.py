@@ -111,13 +111,23 @@ async def stale_activities(chat_id: int) -> list[Activity]:
     return await _with_ranges(chat_id, rows)
 
 
-async def rewritable(chat_id: int) -> int:
-    """How many of these have a message left to be written from."""
+async def rewritable(chat_id: int) -> set[int]:
+    """The numbers of those of these that have a message left to be written from."""
     found: set[int] = set()
     for part in chunks(await sql.stale_activities(chat_id)):
         left = MessageRow.filter(chat_id=chat_id, activity_id__in=part, withdrawn_at=None)
-        found |= set(cast("list[int]", await left.distinct().values_list("activity_id", flat=True)))
-    return len(found)
+        ids = await left.distinct().values_list("activity_id", flat=True)
+        found |= {row.number for row in await ActivityRow.filter(id__in=ids).only("number")}
+    return found
+
+
+async def worded(chat_id: int, numbers: Iterable[int]) -> set[int]:
+    """Those of these activities that have a text."""
+    found: set[int] = set()
+    for part in chunks(sorted(numbers)):
+        rows = ActivityRow.filter(chat_id=chat_id, number__in=part).exclude(text="")
+        found |= {row.number for row in await rows.only("number")}
+    return found
 
 
 async def memory(chat_id: int, kind: MemoryKind, period: str) -> Memory | None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 import json
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from tortoise.expressions import Q
 from tortoise.functions import Count, Max, Min
 
+from ..memory.calendar import Calendar, day_after
 from ..memory.provenance import Held
 from ..memory.why import Edit, FactWhy, Text, edit_of, written_first
 from ..types import Activity, Memory, MemoryKind, Message, NoteKind, is_edited
@@ -18,7 +19,7 @@ from . import facts, memories
 from .keys import chunks
 from .messages import to_message
 from .models import Activity as ActivityRow
-from .models import Exclusion
+from .models import Exclusion, NoteVersion
 from .models import Fact as FactRow
 from .models import Memory as MemoryRow
 from .models import Message as MessageRow
@@ -32,14 +33,23 @@ _BELOW: dict[MemoryKind, tuple[tuple[MemoryKind, int], ...]] = {
 }
 """The layers of memories under each, with how much of a date is their period."""
 _MOMENT = timedelta(microseconds=1)
-NOTHING_LEFT = "里记下的都删掉或清空了，没有剩下可以写的"
-"""What became of a period that has no text any more, without a full stop."""
 WHY_EMPTY: dict[Literal["deleted", "waiting", "left"], str] = {
     "deleted": "已经删掉了",
-    "waiting": "里面有话收回了，正等着重写",
+    "waiting": "里面有话收回、删掉或忘记了，正等着重写",
     "left": "已经清空：里面有话收回、删掉或忘记了，没有剩下值得记的",
 }
 """What became of an activity that has no text, without a full stop."""
+Missing: TypeAlias = Literal["gone", "waiting", "emptied", "unwritten"]
+"""Why a day, month or year has no text: nothing is left to write it from; it waits to be written
+anew; nothing of what it was written from is left, but something else in its time; or it has not
+been written."""
+WHY_MISSING: dict[Missing, str] = {
+    "gone": "里记下的都删掉或清空了，没有剩下可以写的",
+    "waiting": f"{WHY_EMPTY['waiting']}，写好了再来",
+    "emptied": "已经清空：写成它的都删掉或清空了，等里面别的内容写好了再写",
+    "unwritten": "还没有写成记忆",
+}
+"""The same in words, without a full stop."""
 
 
 class Emptied(NamedTuple):
@@ -107,10 +117,10 @@ async def beneath(chat_id: int, note: Memory | Activity) -> Held:
         ranges = tuple((seq, seq) for seq in said)
         return Held({}, {note.number: replace(note, ranges=ranges)}, found)
     activities = await _activities(chat_id, note, said)
-    dates = {activity.date for activity in activities}
+    days = {activity.date for activity in activities}
     held: dict[tuple[MemoryKind, str], Memory] = {(note.kind, note.period): note}
     for kind, length in _BELOW[note.kind]:
-        for memory in await memories.memories(chat_id, kind, {date[:length] for date in dates}):
+        for memory in await memories.memories(chat_id, kind, {day[:length] for day in days}):
             held[kind, memory.period] = memory
     theirs = {key: await _persons_words(chat_id, one) for key, one in held.items()}
     return Held(held, {activity.number: activity for activity in activities}, found, theirs)
@@ -209,7 +219,7 @@ async def emptied(chat_id: int, number: int) -> Emptied | None:
 
 
 async def nothing_left(chat_id: int, period: str) -> bool:
-    """Whether a day, month or year was noted and there is nothing to write it from any more."""
+    """Whether a day, month or year was noted, and of what was nothing is left to write it from."""
     noted = ActivityRow.filter(chat_id=chat_id, date__startswith=period)
     days = MemoryRow.filter(chat_id=chat_id, kind="day", period__startswith=period)
     if not await noted.exists():
@@ -229,10 +239,41 @@ async def has_lines(chat_id: int, activities: Sequence[ActivityRow]) -> bool:
     return False
 
 
-async def unwritten(chat_id: int, period: str) -> str:
-    """Why a day, month or year has no memory, in words without a full stop."""
-    gone = await nothing_left(chat_id, period)
-    return f"{period} {NOTHING_LEFT if gone else '还没有写成记忆'}"
+async def awaits_note(chat_id: int, period: str, calendar: Calendar) -> bool:
+    """Whether something was said in a day, month or year that is still to be noted."""
+    pending = MessageRow.filter(chat_id=chat_id, activity_id=None, skipped=None, withdrawn_at=None)
+    first = date.fromisoformat(f"{period}-01-01"[:10])
+    begins, ends = calendar.start_of(first), calendar.start_of(day_after(period))
+    return await pending.filter(time__gte=begins, time__lt=ends).exists()
+
+
+async def missing(chat_id: int, kind: MemoryKind, period: str, calendar: Calendar) -> Missing:
+    """Why what was noted of a day, month or year has no text now."""
+    if await nothing_left(chat_id, period) and not await awaits_note(chat_id, period, calendar):
+        return "gone"
+    row = await MemoryRow.get_or_none(chat_id=chat_id, kind=kind, period=period)
+    if row is not None and not row.text:
+        return "waiting" if await _has_sources(row, calendar) else "emptied"
+    noted = ActivityRow.filter(chat_id=chat_id, date=period, text="", stale=True)
+    if kind == "day" and await noted.exists():
+        return "waiting"
+    written = NoteVersion.filter(chat_id=chat_id, kind=kind, ref=period)
+    return "emptied" if row is None and await written.exists() else "unwritten"
+
+
+async def _has_sources(row: MemoryRow, calendar: Calendar) -> bool:
+    """Whether one of a memory's sources stands, or will; of a day, of which something is left, and
+    where it is not on record what they were, one does."""
+    kinds: dict[str, MemoryKind] = {"year": "month", "month": "day"}
+    kind, refs = kinds.get(row.kind), json.loads(row.sources)
+    if kind is None or not refs:
+        return True
+    for ref in refs:
+        below = await MemoryRow.get_or_none(chat_id=row.chat_id, kind=kind, period=ref)
+        stands = below is not None and below.text != ""
+        if stands or await missing(row.chat_id, kind, ref, calendar) == "waiting":
+            return True
+    return False
 
 
 async def facts_why(chat_id: int, category: str, name: str) -> list[FactWhy]:
