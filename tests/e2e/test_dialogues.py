@@ -474,9 +474,9 @@ async def test_old_moments_come_back_beside_all_layers(rooms: Rooms) -> None:
         "【这句话让你想起】",
         "- [daily_life:船]（阿川） 有一条叫台风的船 【此刻】",
         f"- #3 {recalled_day(BAKING)} 12:00 阿川：台风把船掀了 #9 10:00 我: 假的 【此刻】",
-        # Two lines on either side of it, the asker's own first.
-        f"- #1 {recalled_day(BAKING)} 12:00 小鹿：外婆的桂花糕要蒸二十分钟，糖少放",
+        # Two lines on either side of it, the nearer ones first.
         f"- #2 {recalled_day(BAKING)} 12:00 阿川：听起来很香",
+        f"- #1 {recalled_day(BAKING)} 12:00 小鹿：外婆的桂花糕要蒸二十分钟，糖少放",
         f"- #5 {recalled_day(TRIP)} 12:00 阿川：闲聊1",
         f"- #4 {recalled_day(TRIP)} 12:00 阿川：闲聊0",
     ]
