@@ -193,7 +193,7 @@ class Recalling:
         ranked = rank(found, question)
         if chat_id in asked.near:
             meant = view.look_up(chat_id, reached, asked.near[chat_id], around=asked.around)
-            widened = widened and (reached is not search or not _in_time(meant, asked))
+            widened = widened and (reached is not search or not _is_new(meant, asked))
             ranked = fuse(ranked, rank(meant, question))
         if lines := asked.written.get(chat_id):
             exact = [Near("message", seq, 1) for seq in lines]
@@ -285,12 +285,12 @@ def _found(
     if anything or not asked.words_only:
         rest = view.find(chat_id, replace(search, terms=(), said_by=whose))
         rest = [one for one in rest if one.kind != "fact"]
-    if _in_time(found, asked) or (rest and question.open):
+    if _is_new(found, asked) or _is_shown(found, asked) or (rest and question.open):
         return found + rest, search, False
     for span in (wider, None):
         beyond = replace(search, span=span)
         found = _find(view, chat_id, beyond, asked)
-        if _in_time(found, asked):
+        if _is_new(found, asked):
             return found + rest, beyond, True
     return found + rest, search, not rest
 
@@ -316,12 +316,13 @@ def _is_within(one: Candidate, begin: datetime, end: datetime) -> bool:
     return begin <= one.time < end
 
 
-def _in_time(found: Iterable[Candidate], asked: _Asked) -> bool:
-    """Whether there is something that a time can be asked of. What the asker has said just now,
-    and what was answered, is none: it always is of today, and has the words of the question."""
+def _is_new(found: Iterable[Candidate], asked: _Asked) -> bool:
+    """Whether there is something that a time can be asked of, beside what stands in the prompt."""
+    return any(one.kind != "fact" and address_of(one) not in asked.shown for one in found)
+
+
+def _is_shown(found: Iterable[Candidate], asked: _Asked) -> bool:
+    """Whether something that stands there has words of the question. Not what the asker has said
+    just now, nor what was answered: that always is of today, and speaks of the same."""
     talk = (asked.asker, ME)
-    return any(
-        one.kind != "fact"
-        and (address_of(one) not in asked.shown or (one.score > 0 and one.user_id not in talk))
-        for one in found
-    )
+    return any(one.kind != "fact" and one.score > 0 and one.user_id not in talk for one in found)

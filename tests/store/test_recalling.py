@@ -333,6 +333,20 @@ async def test_talk_of_today_does_not_hide_what_is_older(world: World, question:
     assert "我欠小鹿一顿火锅" in repr(prompt.messages)
 
 
+async def test_a_line_of_another_time_that_stands_there_ends_no_search(world: World) -> None:
+    await world.say("小鹿欠阿川一顿火锅", RIVER, days=60)
+    await world.say("我想吃火锅", RIVER)
+    await world.say("昨天谁欠火锅来着")
+    found = await world.recall("昨天谁欠火锅来着", asker=DEER, shown={"#2", "#3"})
+    assert (contents(found), found.widened) == (["小鹿欠阿川一顿火锅"], True)
+
+
+async def test_what_is_asked_about_may_stand_there_already(world: World) -> None:
+    await world.say("买了台灯", RIVER, days=60)
+    await world.say("台灯坏了", RIVER, days=1)
+    assert contents(await world.recall("昨天台灯怎么了", asker=DEER, shown={"#2"})) == []
+
+
 async def test_what_stands_in_the_prompt_is_of_this_chat_alone(world: World) -> None:
     await world.say("火锅三缺一", days=30)
     await world.say("那边的火锅很远", days=300, chat=OTHER)

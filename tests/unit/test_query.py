@@ -117,6 +117,13 @@ def test_a_call_says_nothing_of_what_is_asked(text: str, call: str) -> None:
     assert (called.span, called.people) == (plain.span, plain.people)
 
 
+def test_a_longer_name_that_begins_like_its_own_is_somebody_else() -> None:
+    names = {"小忆": {ME, "9"}, "小忆酱": {ME}, "小忆同学": {"2"}, "Bot": {ME}, "Botany": {"4"}}
+    assert ask("@小忆同学 去年说了什么", people=names).named == ("2",)
+    assert ask("@Botany said what last year", people=names).named == ("4",)
+    assert "酱" not in "".join(ask("@小忆酱 去年谁欠火锅", people=names).terms)
+
+
 def test_within_a_sentence_its_name_is_whom_it_is_about() -> None:
     names = {"Nian": {ME}, "Ann": {"1"}, "Bob": {"2"}, "Cy": {"3"}}
     assert ask("what did Nian recommend to me", people=names).subject == ME

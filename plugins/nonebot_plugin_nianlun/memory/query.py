@@ -209,17 +209,21 @@ def _subject(words: str, asker: str | None) -> str | None:
 def _without_calls(words: str, people: Mapping[str, AbstractSet[str]]) -> str:
     """`words` without the bot's name where it only calls: behind an @, or apart from the sentence
     (小忆，去年谁欠火锅). That tells nothing about what is asked."""
-    for name in (name.strip() for name, user_ids in people.items() if ME in user_ids):
-        if not name:
-            continue
+    names = (name for name, user_ids in people.items() if ME in user_ids and name.strip())
+    for name in sorted(names, key=len, reverse=True):
         escaped = re.escape(name)
+        # @小忆同学 may be somebody else.
+        longer = "|".join(re.escape(one) for one in people if one != name and one.startswith(name))
+        another = f"(?!{longer})" if longer else ""
+        behind = rf"(?!{_LETTER})" if name[-1] < _FIRST_UNSPACED else ""
         # Between blanks a name of letters is a word of its sentence like any other.
         apart = (
             rf"(?<!\w){escaped}(?!\w)"
             if name[0] >= _FIRST_UNSPACED
             else rf"(?:^|(?<=[^\w\s])) *{escaped} *(?=$|[^\w\s'’])"
         )
-        words = re.sub(rf"[@＠]{escaped}|{apart}", "，", words, flags=re.IGNORECASE | re.MULTILINE)
+        called = rf"[@＠]{another}{escaped}{behind}|{apart}"
+        words = re.sub(called, "，", words, flags=re.IGNORECASE | re.MULTILINE)
     return words
 
 
