@@ -20,19 +20,22 @@ async def count(nianlun: Nianlun, chat_id: int) -> int:
     """How many notes are to be written or written anew beside those of pending messages."""
     pending = await messages.pending(chat_id, _PENDING_LIMIT)
     days = {nianlun.calendar.day_of(message.time).isoformat() for message in pending}
-    due = await rollups(nianlun, chat_id, days)
-    return len(await memories.rewritable(chat_id)) + sum(bool(item.sources) for item in due)
+    again = await memories.rewritable(chat_id)
+    due = await rollups(nianlun, chat_id, days, again)
+    return len(again) + sum(bool(item.sources) for item in due)
 
 
-async def rollups(nianlun: Nianlun, chat_id: int, waiting: Collection[str]) -> list[Due]:
+async def rollups(
+    nianlun: Nianlun, chat_id: int, waiting: Collection[str], again: Collection[int]
+) -> list[Due]:
     """The days, months and years that are due once activities are written anew.
 
-    `waiting` are the days of pending messages: they are closed once those are noted.
+    `waiting` are the days of pending messages: they are closed once those are noted. `again`: the
+    activities that will be written anew, by number.
     """
     layers = await memories.memory_states(chat_id)
     open_days = [m.period for m in layers if m.kind == "day" and (m.stale or not m.closed)]
     states = await memories.activity_states(chat_id, open_days)
-    again = await memories.rewritable(chat_id)
     worded = await memories.worded(chat_id, [one.number for one in states if not one.stale])
     # Of the others no word comes into any day.
     activities = [

@@ -774,7 +774,7 @@ async def test_a_year_without_a_source_is_written_again_when_a_month_is(group: G
     commands = all_commands(group.nianlun)
     group.answering = Answering(Desk(group.nianlun), commands, {"/"})
     assert "早" in await group.says("2026")
-    emptied = "2026 已经清空：写成它的都删掉或清空了，等里面别的内容写好了再写"
+    emptied = "2026 已经清空：它的来源都删掉或清空了，等那段时间里别的内容写好了再写"
     with patch.object(group.nianlun.jobs, "soon"):
         told = await group.says("删 &1")
         assert told.splitlines()[1:] == [

@@ -200,14 +200,14 @@ class Finding:
         linked = await self._nianlun.recalling.reader.linked(chat_id)
         found: dict[int, list[int]] = {}
         for one in (chat_id, *(other.chat_id for other in linked)):
-            seqs: dict[int, None] = {}
+            seqs: set[int] = set()
             for typed in _in_both_widths(word):
-                seqs |= dict.fromkeys(
+                seqs.update(
                     await said.written(
                         self._nianlun.path, one, typed, _WRITTEN_LINES, speaker, within
                     )
                 )
-            found[one] = list(seqs)[:_WRITTEN_LINES]
+            found[one] = sorted(seqs, reverse=True)[:_WRITTEN_LINES]
         number = read_message(word)
         if number is not None and speaker is None and within is None:
             found[chat_id].insert(0, number)

@@ -65,7 +65,8 @@ async def estimated(nianlun: Nianlun, keys: Sequence[ChatKey]) -> Estimate:
         lines = [message for window in windows for message in window]
         characters = sum(len(message.text) for message in lines)
         total += of_windows(len(windows), len(lines), characters, noting)
-        total += of_rollups(await rollups(nianlun, chat.id, days), rolling_up)
+        again = await memories.rewritable(chat.id)
+        total += of_rollups(await rollups(nianlun, chat.id, days, again), rolling_up)
     return total
 
 

@@ -46,7 +46,7 @@ been written."""
 WHY_MISSING: dict[Missing, str] = {
     "gone": "里记下的都删掉或清空了，没有剩下可以写的",
     "waiting": f"{WHY_EMPTY['waiting']}，写好了再来",
-    "emptied": "已经清空：写成它的都删掉或清空了，等里面别的内容写好了再写",
+    "emptied": "已经清空：它的来源都删掉或清空了，等那段时间里别的内容写好了再写",
     "unwritten": "还没有写成记忆",
 }
 """The same in words, without a full stop."""

@@ -164,6 +164,9 @@ class Traces:
     def _remove(self, erasure: str, hurry: bool) -> bool:
         with closing(connect(self._path, _LOCK_MS / 1000)) as connection:
             if self._rewritten != erasure:
+                # Before they are dropped too: one that becomes whole meanwhile is in neither list.
+                if self._is_being_copied():
+                    return False
                 self._drop_backups(connection)
                 if self._is_being_copied():
                     return False
