@@ -22,7 +22,12 @@ async def count(nianlun: Nianlun, chat_id: int) -> int:
     days = {nianlun.calendar.day_of(message.time).isoformat() for message in pending}
     again = await memories.rewritable(chat_id)
     due = await rollups(nianlun, chat_id, days, again)
-    return len(again) + sum(bool(item.sources) for item in due)
+    owed = {(item.kind, item.period) for item in due if item.sources}
+    # What was emptied is written anew also where that waits for what is pending.
+    for memory in await memories.memory_states(chat_id):
+        if memory.stale and any(day.startswith(memory.period) for day in days):
+            owed.add((memory.kind, memory.period))
+    return len(again) + len(owed)
 
 
 async def rollups(

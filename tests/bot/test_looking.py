@@ -139,6 +139,7 @@ async def test_what_somebody_said_is_paged_latest_first(room: Room) -> None:
     assert first.splitlines()[-1] == "再往前：/记忆 说过 小鹿 2"
     assert len(first.splitlines()) == 16
     second = await room.told("说过 @20001 2")
+    assert await room.told("说过 ＠20001 2") == second
     assert [line[:3] for line in second.splitlines()] == ["#5 ", "#4 ", "#3 ", "#2 ", "#1 "]
     assert await room.told("说过 20001 3") == "这一页没有了。"
     assert "从 1 开始" in await room.refused("说过 小鹿 0")

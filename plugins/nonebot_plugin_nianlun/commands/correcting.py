@@ -173,7 +173,12 @@ class Correcting:
                 raise
             raise CorrectionError(f"{error}；{subject} 还等着重写") from error
         self._nianlun.jobs.soon()
-        return rewritten_view(subject, note)
+        if note is None and subject.kind == "activity":
+            before = await provenance.emptied(chat_id, int(subject.ref)) is None
+        else:
+            versions = await memories.versions(chat_id, subject.kind, subject.ref)
+            before = any(old.text for old in versions[-1:])
+        return rewritten_view(subject, note, before=before)
 
     async def _tell_later(
         self, asked: Asked, chat_id: int, subject: Subject, task: asyncio.Task[Note | None]

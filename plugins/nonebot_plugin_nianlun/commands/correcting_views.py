@@ -46,16 +46,19 @@ def restored_view(subject: Subject, restored: Edited, old: int) -> str:
     return "\n".join(lines)
 
 
-def rewritten_view(subject: Subject, note: Note | None) -> str:
+def rewritten_view(subject: Subject, note: Note | None, *, before: bool) -> str:
+    """`before`: there is a text that it had before the rewriting."""
     if note is None and subject.kind == "activity":
-        return f"{subject} 没有重写：照剩下的话重新看过，没有值得记的，原来怎样还是怎样。"
+        stays = "原来怎样还是怎样" if before else "所以空着"
+        return f"{subject} 没有重写：照剩下的话重新看过，没有值得记的，{stays}。"
     if note is None:
         return (
             f"{subject} 现在没有能重写的：没有剩下什么可写，"
             "或者里面还有没写完的活动，先整理一下再来。"
         )
+    kept = "，原来的那一版留着" if before else ""
     return (
-        f"{subject} 由{_writer(note.writer)}照全部来源重写好了，原来的那一版留着。\n"
+        f"{subject} 由{_writer(note.writer)}照全部来源重写好了{kept}。\n"
         f"{_cut(show_key_marks(note.text))}"
     )
 

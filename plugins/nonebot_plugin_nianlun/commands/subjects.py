@@ -80,7 +80,7 @@ def read_person(text: str, self_id: str, character: str) -> str:
     named = text.lstrip("@＠")
     if not says_something(named):
         raise WrongUsage("要写是谁：名字、QQ号，或者 @ 那个人。")
-    return character if named == self_id else text
+    return character if named == self_id else re.sub("^＠", "@", text)
 
 
 async def find_person(chat_id: int, typed: str, self_id: str, character: str) -> str:

@@ -211,7 +211,7 @@ def _without_calls(words: str, people: Mapping[str, AbstractSet[str]]) -> str:
     (小忆，去年谁欠火锅). That tells nothing about what is asked."""
     names = (name for name, user_ids in people.items() if ME in user_ids and name.strip())
     for name in sorted(names, key=len, reverse=True):
-        escaped = re.escape(name)
+        escaped = rf"(?:{re.escape(name)})+"
         # @小忆同学 may be somebody else.
         longer = "|".join(re.escape(one) for one in people if one != name and one.startswith(name))
         another = f"(?!{longer})" if longer else ""
