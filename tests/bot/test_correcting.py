@@ -421,6 +421,7 @@ async def test_a_day_is_not_gone_while_something_said_in_it_is_to_be_noted(group
     with patch.object(group.nianlun.jobs, "soon"):  # nobody writes it meanwhile
         told = await group.says("删 &1")
         assert told.splitlines()[1:] == ["用到它们的 1 篇记忆清空了，会按剩下的重写。"]
+        assert (await group.nianlun.status(GROUP)).owed == 1
         waits = f"没有做成：{DAY} 里面有话收回、删掉或忘记了，正等着重写，写好了再来"
         for way in (f"改 {DAY} 又来了。", f"还原 {DAY} 1", f"为什么 {DAY}"):
             assert await group.says(way) == waits, way
@@ -696,9 +697,13 @@ async def test_a_date_may_be_typed_with_blanks_in_it(group: Group) -> None:
     assert f"改好了：{DAY} " in await group.says("改 昨天 上午 我们吃了火锅。")
     written = await group.day()
     assert written is not None
-    assert written[0] == "我们吃了火锅。"
+    assert written[0] == "上午 我们吃了火锅。"
     assert f"改好了：{DAY} " in await group.says("改 “11 月 28 日” 上午 我们吃了饺子。")
     assert f"{DAY} 的第 1 版还原成了" in await group.says("还原 11 月 28 日 1")
+    assert "可以这样写" in await group.says("还原 11 月 1")  # the 1st, or version 1 of the month
+    assert "2026-11 还没有写成" in await group.says("改 2026 年 11 月 大家去了北京。")
+    assert "：2026 还没有写成" in await group.says("改 今年 十一月 大家去了北京。")
+    assert "：2025 还没有写成" in await group.says("改 去年 夏天 大家去了北京。")
     assert f"{DAY} 由" in await group.says("重写 昨天 上午")
 
 
@@ -743,7 +748,7 @@ async def test_an_activity_that_waits_is_written_anew_when_it_is_asked_for(
     assert told == "活动 &1 没有重写成：模型没有回应；活动 &1 还等着重写"
     writer.broken = False
     told = await group.says("重写 &1")
-    assert told.startswith("活动 &1 由模型照全部来源重写好了")
+    assert told.startswith("活动 &1 由模型照全部来源重写好了。")  # nothing was there before
     assert ("去爬山吗" in told, SECRET in told) == (True, False)
     running = group.nianlun.jobs._running
     assert running is not None
@@ -758,7 +763,7 @@ async def test_an_activity_that_waits_does_so_no_longer_when_nothing_is_worth_no
     with patch.object(group.nianlun.jobs, "soon"):
         await group.says("删 #3")
         writer.declines = lambda window: True
-        assert "没有值得记的" in await group.says("重写 &1")
+        assert "没有值得记的，所以空着" in await group.says("重写 &1")
     emptied = await provenance.emptied(await group.row(), 1)
     assert emptied is not None
     assert emptied.state == "left"

@@ -16,7 +16,7 @@ from ..types import ChatKind
 from .command import Command, Rest
 from .gate import HELP_WORDS, WORD, behind_head
 from .permissions import RIGHT_NAMES, Right
-from .typed import CHINESE_QUOTED, Typed, says_something, take_apart
+from .typed import CHINESE_QUOTED, Typed, says_something, take_apart, unquoted
 
 HELP = "帮助"
 PERIOD = "日期"
@@ -83,6 +83,9 @@ class Tree:
         command = self.commands[verb]
         if len(typed.words) > 1 and not (command.arguments or command.options):
             return None  # Alconna fails on quotation marks where it expects no argument
+        before = " ".join(map(unquoted, typed.words[1:]))
+        if before and typed.rest and names_time(f"{before} {typed.rest}"):
+            return None  # 昨天 上午: the text was forgotten
         words = CHINESE_QUOTED.sub(
             lambda quoted: f'"{quoted[quoted.lastindex or 0]}"', " ".join(typed.words[1:])
         )
@@ -170,13 +173,19 @@ def _is_given(value: object) -> bool:
 
 
 def _with_times_joined(text: str) -> str:
-    """`text` with quotation marks around every time of several words: 11 月 28 日."""
+    """`text` with quotation marks around every time of several words: 11 月 28 日.
+
+    A month or year before a number stays apart, for no argument to fit: in 11 月 28 the 28 may
+    be a day or a version.
+    """
     words: list[str] = _WORD.findall(text)
     if len(words) > _MOST_WORDS:
         return text
     joined: list[str] = []
     while words:
         time = time_of_words(words)
+        if time and time[1][-1] in "年月" and "".join(words[time[0] : time[0] + 1]).isdecimal():
+            time = None
         joined.append(words[0] if time is None else f'"{time[1]}"')
         del words[: 1 if time is None else time[0]]
     return " ".join(joined)

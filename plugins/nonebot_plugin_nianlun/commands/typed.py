@@ -11,7 +11,7 @@ from nonebot.adapters.onebot.v11 import Message, MessageSegment
 
 from ..capture.cleaning import clean_name, clean_text
 from ..capture.readable import readable
-from ..memory.periods import time_of_words
+from ..memory.periods import date_before_text
 from ..types import ChatKind
 from .gate import SEPARATORS, command_body
 
@@ -61,15 +61,15 @@ def says_something(text: str) -> bool:
 
 
 def _first_word(text: str) -> tuple[str, int]:
-    """The word that `text` begins with, and how long it is there."""
+    """The word, or the date of several, that `text` begins with, and how long it is there."""
     if quoted := _QUOTED.match(text):
         return quoted[0], quoted.end()
-    line = re.split("[\r\n]", text, maxsplit=1)[0]  # a time ends with its line
+    line = re.split("[\r\n]", text, maxsplit=1)[0]  # a date ends with its line
     words = list(itertools.islice(_WORD.finditer(line), _MOST_WORDS))
-    time = time_of_words([word[0] for word in words])
-    if time is None:
+    date = date_before_text([word[0] for word in words])
+    if date is None:
         return words[0][0], words[0].end()
-    return f'"{time[1]}"', words[time[0] - 1].end()
+    return f'"{date[1]}"', words[date[0] - 1].end()
 
 
 def unquoted(text: str) -> str:
@@ -105,7 +105,7 @@ def take_apart(text: str, words_before_rest: Mapping[str, int]) -> Typed:
 
     `-g` and `-u` may stand anywhere, but of a free text only behind its end. What cannot be seen
     is no word, and no free text. Before a free text a word may be quoted, or be a date with blanks
-    in it; this arrives quoted.
+    in it whose first word is none by itself; this arrives quoted.
     """
     words = list(_WORD.finditer(text))
     about: list[tuple[ChatKind, str]] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 import re
 import unicodedata
@@ -20,6 +20,7 @@ _MOST_WORDS = 8
 """Of a time that is typed with blanks: 2026 年 11 月 28 日 上午."""
 _FILLERS = re.compile(r"[\s的那这天]*")
 _GAP = re.compile(r"(?<=\S)\s+(?=[\u4e00-\u9fff])")
+_YEAR_APART = re.compile("[0-9]{4} 年(?:[ 0-9]|$)")
 _LONGEST_PART = timedelta(hours=12)
 _ANY_CALENDAR = Calendar(ZoneInfo("UTC"), time(0))
 _ANY_DAY = datetime(2048, 12, 31, 12, tzinfo=UTC)
@@ -53,12 +54,36 @@ def names_time(text: str) -> bool:
 def time_of_words(words: Sequence[str]) -> tuple[int, str] | None:
     """The longest time that `words` begin with, if it is of two words or more: of how many, and
     the time without the blanks that part it (前天 上午 -> 2, 前天上午)."""
+    return _longest(words, names_time)
+
+
+def date_before_text(words: Sequence[str]) -> tuple[int, str] | None:
+    """As `time_of_words`, the day, month or year of several words that stands before a free text
+    (11 月 28 日 新文); None where the first word is a time by itself.
+
+    Nothing that may be a word of the text is taken with it: no part of the day, no 的 or 那.
+    """
+    words = [unicodedata.normalize("NFKC", word) for word in words[:_MOST_WORDS]]
+    if names_time(words[0]) and not _YEAR_APART.match(" ".join(words)):
+        return None
+    return _longest(words, _is_bare_date)
+
+
+def _longest(words: Sequence[str], fits: Callable[[str], bool]) -> tuple[int, str] | None:
     longest = 1 if _FILLERS.fullmatch(words[0]) else min(len(words), _MOST_WORDS)
     for count in range(longest, 1, -1):
         text = _GAP.sub("", " ".join(words[:count]))
-        if names_time(text):
+        if fits(text):
             return count, text
     return None
+
+
+def _is_bare_date(text: str) -> bool:
+    """Whether `text` is a day, a month or a year, with no word around it."""
+    found = read_time(text, _ANY_CALENDAR, _ANY_DAY)
+    if found is None or found.unit == "part" or len(found.words) != len(text):
+        return False
+    return read_date(text, _ANY_CALENDAR, _ANY_DAY) is not None
 
 
 def read_time(text: str, calendar: Calendar, now: datetime) -> TimeRange | None:
