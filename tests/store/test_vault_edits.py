@@ -178,7 +178,7 @@ async def test_whose_edit_a_fact_is_stays_known_and_goes_with_them(tmp_path: Pat
     fact["journal"][0]["writer"] = "offline"
     await bring(write(tmp_path / "odd.jsonl", rows))
     (again,) = [row for row in of(await exported(), "fact") if row["owner"] == "20009"]
-    assert [old.get("writer") for old in (*again["journal"], again)] == [None] * 3
+    assert [old.get("writer") for old in (*again["journal"], again)] == [None] * 4
     assert again["text"] == "又喝了"
 
 
@@ -865,3 +865,91 @@ async def test_a_due_day_that_is_none_is_told_with_its_promise(tmp_path: Path) -
         report = await bring(vault, chat)
         assert (report.chats[0].edited, report.unreadable) == (1, [])
         assert (await Fact.get(chat_id=await chats.find(chat))).due == "2027-12-05"
+
+
+@pytest.mark.parametrize("day_alone", [False, True])
+async def test_a_forgotten_editors_fact_does_not_come_back_with_the_vault_it_is_in(
+    database_file: Path, tmp_path: Path, day_alone: bool
+) -> None:
+    vault = await promise_vault(tmp_path)
+    before = of(await exported(), "fact")
+    if day_alone:
+        redate(vault, '"2024-12-03"', '"2024-12-05"')
+    else:
+        rewrite(vault, "12月3日前还书", "暗号")
+    for chat in (GROUP, OTHER):
+        assert (await bring(vault, chat)).chats[0].edited == 1
+        (fact,) = of(await exported(chat), "fact")
+        assert fact["writer"] == EDITOR
+    # Something newer may be told over it, which is taken away later on.
+    edited, here, now = await exported(), await id_of(GROUP), nianlun.clock.now()
+    later = [FactItem("promise", "书", "12月9日前还书", "2024-12-09")]
+    await facts.remember(here, "20001", later, 2, now)
+    for chat in (GROUP, OTHER):
+        await forgetting.forget(await id_of(chat), EDITOR, now + timedelta(minutes=1))
+    await facts.take_back(here, [2])
+    after = await exported()
+    (fact,) = of(after, "fact")
+    assert [fact[key] for key in ("text", "due")] == [before[0][key] for key in ("text", "due")]
+    assert "writer" not in fact
+    there = of(await exported(OTHER), "fact")
+    # What has only its day from them goes on without one.
+    assert [(one["text"], one["due"]) for one in there] == [("12月3日前还书", None)] * day_alone
+    for chat in (GROUP, OTHER):
+        report = await bring(vault, chat, COMMAND_LINE)
+        assert (report.chats[0].edited, report.left_out) == (0, 1)
+    await bring(write(tmp_path / "edited.jsonl", edited))
+    assert await exported() == after
+    assert of(await exported(OTHER), "fact") == there
+    # Nor does it where that person is forgotten before anything comes in.
+    await chats.ensure([MOVED], now)
+    await forgetting.forget(await id_of(MOVED), EDITOR, now + timedelta(minutes=1))
+    assert (await bring(vault, MOVED, COMMAND_LINE)).chats[0].edited == 0
+    await bring(tmp_path / "edited.jsonl", MOVED)
+    came = of(await exported(MOVED), "fact")
+    assert [(one["text"], one["due"]) for one in came] == [("12月3日前还书", "2024-12-03")]
+    assert (await bring(vault, MOVED, COMMAND_LINE)).chats[0].edited == 0
+    assert of(await exported(MOVED), "fact") == came
+    # A vault that is exported now can be edited.
+    await write_vault(tmp_path / "again", lines(GROUP, "Asia/Shanghai", now + timedelta(hours=1)))
+    assert (await bring(tmp_path / "again")).chats[0].edited == 0
+    assert await exported() == after
+    rewrite(tmp_path / "again", "12月3日前还书", "改好了")
+    assert (await bring(tmp_path / "again")).chats[0].edited == 1
+    await sound(database_file)
+
+
+async def test_notes_that_differ_in_their_day_alone_are_all_there(tmp_path: Path) -> None:
+    await talk(days=1)
+    chat_id = (await Chat.get(peer_id=GROUP.peer_id)).id
+    for day in ("2024-12-03", "2024-12-04"):
+        await Fact.create(
+            chat_id=chat_id, category="note", text="没有名字", note_key=same_key("没有名字"),
+            event_date=day, created_at=NOW, written_at=NOW,
+        )  # fmt: skip
+    await write_vault(tmp_path / "vault", lines(GROUP, "Asia/Shanghai", NOW))
+    report = await bring(tmp_path / "vault", OTHER)
+    assert report.unreadable == []
+    assert of(await exported(OTHER), "fact") == of(await exported(), "fact")
+
+
+async def test_a_moment_emptied_with_its_editor_is_the_one_of_an_older_file(
+    database_file: Path, tmp_path: Path
+) -> None:
+    await talk(days=1)
+    day = "2024-08-20"
+    at = datetime(2024, 8, 20, 3, tzinfo=UTC)
+    await diary.append(await id_of(GROUP), [diary.Moment("想起一件事", day, at, "tool")], at)
+    await nianlun.jobs.tidy([GROUP], offline=True)
+    older = write(tmp_path / "older.jsonl", await exported())
+    await write_vault(tmp_path / "vault", lines(GROUP, "Asia/Shanghai", NOW))
+    rewrite(tmp_path / "vault", "想起一件事", "暗号")
+    assert (await bring(tmp_path / "vault")).chats[0].edited == 1
+    await nianlun.jobs.tidy([GROUP], offline=True)
+    await forgetting.forget(await id_of(GROUP), EDITOR, nianlun.clock.now())
+    await nianlun.jobs.tidy([GROUP], offline=True)
+    emptied = await exported()
+    for file in (older, tmp_path / "vault", older):
+        await bring(file, editor=COMMAND_LINE)
+        assert await exported() == emptied
+        await sound(database_file)

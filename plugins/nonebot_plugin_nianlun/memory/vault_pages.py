@@ -48,7 +48,7 @@ _FOLDERS: Final = {"day": "diary", "month": "months", "year": "years"}
 _PAGES: Final = ("activity", *_FOLDERS, "fact")
 _IDENTITY: Final = {
     "activity": ("type", "id"),
-    "fact": ("owner", "name", "written_at", "text"),
+    "fact": ("owner", "name", "event_date", "written_at", "text"),
 }
 """What tells two texts of a page apart. Of days, months and years there is one."""
 _ANY_ZONE: Final = ZoneInfo("UTC")

@@ -82,6 +82,12 @@ async def wrote(chat_id: int, texts: Iterable[Activity | Memory | Version | Fact
     )
 
 
+async def forgot_since(chat_id: int, at: datetime) -> bool:
+    """Whether anybody was forgotten in this chat at that time or later."""
+    forgotten = Exclusion.filter(chat_id=chat_id, reason="forgotten")
+    return await forgotten.filter(ends__gte=at + THAT_SECOND).exists()
+
+
 def concerns(known: Known, chat_id: int, user_id: str) -> bool:
     """Whether there is or was a time at which this member may not be recorded."""
     return bool(_spans(known, chat_id, user_id))

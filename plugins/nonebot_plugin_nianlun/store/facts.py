@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Literal, TypeAlias, cast
 
 from tortoise.queryset import QuerySet
 
 from ..errors import NotRecorded
+from ..memory.duplicates import same_key
 from ..memory.fact_items import LONGEST_TURN, FactItem
 from ..memory.links import parse_links, resolve
 from ..memory.promises import due_after, is_kept
@@ -26,6 +27,8 @@ _CATEGORY, _NAME, _WRITER = 80, 128, 32
 """Widths of the columns: what is longer, and may well be asked for, is no fact's."""
 _KEPT = ("text", "source", "written_at", "writer", "due", "done_at")
 """What the journal holds of a text, and what comes back with it."""
+MOMENT = timedelta(microseconds=1)
+"""So much later is what came back in the place of a forgotten person's words."""
 _NO_TIME = datetime.min.replace(tzinfo=UTC)
 
 Change: TypeAlias = Literal["added", "updated", "same"]
@@ -309,10 +312,7 @@ async def forget(chat_id: int, user_ids: Sequence[str]) -> int:
     for part in chunks(own):
         await FactVersion.filter(chat_id=chat_id, fact_id__in=part).delete()
         await FactRow.filter(id__in=part).delete()
-    theirs = {"chat_id": chat_id, "writer__in": [one for one in user_ids if len(one) <= _WRITER]}
-    await FactVersion.filter(**theirs).delete()
-    edited = [row.id for row in await FactRow.filter(**theirs).only("id")]
-    await _go_back(chat_id, edited)
+    edited = await _take_out_edits(chat_id, [one for one in user_ids if len(one) <= _WRITER])
     unnoted = MessageRow.filter(chat_id=chat_id, user_id__in=user_ids, activity_id=None)
     around = [row.seq for row in await unnoted.filter(skipped=None).only("seq")]
     said: list[int] = []
@@ -320,7 +320,35 @@ async def forget(chat_id: int, user_ids: Sequence[str]) -> int:
         rows = MessageRow.filter(chat_id=chat_id, seq__in=part, user_id__in=user_ids)
         said += [row.seq for row in await rows.only("seq")]
     changed = await take_back(chat_id, said)
-    return len(own) + len(edited) + changed + await take_back_around(chat_id, around)
+    return len(own) + edited + changed + await take_back_around(chat_id, around)
+
+
+async def _take_out_edits(chat_id: int, writers: Sequence[str]) -> int:
+    """Put in the place of what these wrote by hand what was true before; of how many facts that
+    are so now.
+
+    It bears a time of its own, so that the same edit of an older vault is not one of it.
+    """
+    theirs = {"chat_id": chat_id, "writer__in": writers}
+    rows = {row.id for row in await FactRow.filter(**theirs).only("id")}
+    before = {old.fact_id for old in await FactVersion.filter(**theirs).only("fact_id")}
+    for fact_id in sorted(rows | before):
+        texts = [*await journal(fact_id), await FactRow.get(id=fact_id)]
+        kept: FactRow | FactVersion | None = None
+        for text, later in zip(texts, [*texts[1:], None], strict=True):
+            if text.writer not in writers:
+                kept = text
+            elif kept is None or (later is not None and later.writer in writers):
+                await text.delete()
+            else:
+                values = {key: getattr(kept, key) for key in _KEPT}
+                text.update_from_dict(values | {"written_at": kept.written_at + MOMENT})
+                if isinstance(text, FactRow) and text.name is None:
+                    text.note_key = same_key(text.text)
+                await text.save()
+                kept = text
+    await search.add(chat_id, "fact", sorted(rows))
+    return len(rows)
 
 
 async def everything(chat_id: int) -> list[tuple[FactRow, list[FactVersion]]]:

@@ -30,7 +30,7 @@ from .records import Noted, Remembered
 MOVED_ON = "导出以后又写过，留着现在的；要改请重新导出"
 TAKEN_BACK = "里面有收回的话，没有照改"
 EMPTY = "正文空了，没有照改；要删掉请用指令"
-NOT_BROUGHT = "导出时的正文不在文件里，所以没有带来"
+NOT_EXPORTED = "导出时的正文不在文件里，所以没有带来"
 AS_EXPORTED = "这里用的是导出时的正文"
 _WRITTEN_ANEW = "导出时的正文不在文件里，整理时会重新写"
 _Text: TypeAlias = NoteVersion | ActivityRow | MemoryRow
@@ -221,7 +221,7 @@ class Edits:
                 return "", False
             texts = (old.text for old in of.versions if old.text)
             was = next((text for text in texts if digest(text) == of.exported), "")
-            fate = AS_EXPORTED if was else _WRITTEN_ANEW if units is None else NOT_BROUGHT
+            fate = AS_EXPORTED if was else _WRITTEN_ANEW if units is None else NOT_EXPORTED
             self.refused.append(f"{told}；{fate}")
             return self._moved(was), False
         self.made += 1

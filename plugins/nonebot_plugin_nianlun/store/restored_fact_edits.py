@@ -21,7 +21,7 @@ from .restored_edits import (
     AS_EXPORTED,
     EMPTY,
     MOVED_ON,
-    NOT_BROUGHT,
+    NOT_EXPORTED,
     TAKEN_BACK,
     Edits,
     plain,
@@ -29,6 +29,7 @@ from .restored_edits import (
 )
 
 _CITES = "写了消息编号，词条不引用消息，没有照改"
+_FORGOTTEN = "导出以后这里忘记过人，里面也许有那人写的，没有照改；要改请重新导出"
 _NO_DAY = "的到期日 {} 不是日期，{}"
 _LONGEST_DAY = 20
 """Characters of what is told back in its place."""
@@ -54,11 +55,19 @@ class _Dated:
 class FactEdits:
     """Takes them in for one chat of a file; its methods run inside the caller's transaction."""
 
-    def __init__(self, chat_id: int, edits: Edits, calendar: Calendar, now: datetime) -> None:
+    def __init__(
+        self,
+        chat_id: int,
+        edits: Edits,
+        calendar: Calendar,
+        exported_at: datetime,
+        now: datetime,
+    ) -> None:
         """What is taken and what is not is counted and told by `edits`."""
         self._chat_id = chat_id
         self._edits = edits
         self._calendar = calendar
+        self._exported_at = exported_at
         self._now = now
 
     async def take(self, fact: KnownFact, *, tainted: bool) -> int:
@@ -70,6 +79,9 @@ class FactEdits:
                 raise CorrectionError(TAKEN_BACK)
             await exclusions.refuse(self._chat_id, fact.owner, self._now)
             row = await self._find(fact)
+            if row is None and await exclusions.forgot_since(self._chat_id, self._exported_at):
+                # It may have been here already, and be gone with whoever wrote this.
+                raise CorrectionError(_FORGOTTEN)
             if fact.misdated:
                 typed = fact.misdated[:_LONGEST_DAY]
                 raise NoteRejected(_NO_DAY.format(typed, "没有照改" if row else "所以没有带来"))
@@ -115,7 +127,7 @@ class FactEdits:
             return 0
         texts = (old.text for old in fact.journal if old.text)
         was = next((text for text in texts if digest(text) == fact.exported), None)
-        self._edits.refused.append(f"{told}；{NOT_BROUGHT if was is None else AS_EXPORTED}")
+        self._edits.refused.append(f"{told}；{NOT_EXPORTED if was is None else AS_EXPORTED}")
         if was is None:
             return 0
         due = None if fact.redated else fact.text.due
@@ -123,12 +135,16 @@ class FactEdits:
         return await restored_facts.restore(self._chat_id, exported)
 
     async def _add(self, fact: KnownFact, content: str, dated: _Dated) -> int:
-        text = replace(fact.text, due=dated.due, done_at=dated.done_at)
-        if not _is_as_exported(fact):
-            edit = {"text": content, "written_at": self._now, "writer": self._edits.editor}
-            text = replace(text, **edit)
+        edit = {"text": content, "written_at": self._now, "writer": self._edits.editor}
+        text = replace(fact.text, due=dated.due, done_at=dated.done_at, **edit)
+        journal = fact.journal
+        if _is_as_exported(fact):
+            # Which day it had is not in the file.
+            journal = (*journal, replace(fact.text, due=None))
         self._edits.made += 1
-        return await restored_facts.restore(self._chat_id, replace(fact, text=text))
+        return await restored_facts.restore(
+            self._chat_id, replace(fact, text=text, journal=journal)
+        )
 
     async def _dated(self, fact: KnownFact, content: str, earlier: str | None) -> _Dated:
         """As when the fact were told anew in these words, where nobody wrote a day beside them.
@@ -186,14 +202,13 @@ class FactEdits:
         if row.written_at != fact.text.written_at or digest(row.text) != fact.exported:
             raise CorrectionError(MOVED_ON)
         await facts.keep_version(row)
-        writer = row.writer if plain(content) == plain(row.text) else self._edits.editor
         # It stays with its message: taken back, that takes along what was made of it.
         await Fact.filter(id=row.id).update(
             text=content,
             due=dated.due,
             done_at=dated.done_at,
             written_at=self._now,
-            writer=writer,
+            writer=self._edits.editor,
             note_key=same_key(content) if fact.name is None else None,
         )
         await search.add(self._chat_id, "fact", [row.id])

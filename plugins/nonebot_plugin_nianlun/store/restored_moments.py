@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 
 from ..memory.vault import digest
-from .models import Activity
+from ..types import Activity
+from .models import Activity as ActivityRow
+from .models import NoteVersion
 from .records import Noted, Record
 
 
@@ -29,15 +31,16 @@ class Moments:
 
     async def find(
         self, noted: Noted, texts: Collection[str], claimed: Collection[int]
-    ) -> Activity | None:
+    ) -> ActivityRow | None:
         """The moment here that this one of the file is, but none of the `claimed` rows: by its
         time and one of these texts or, where it was edited, the text that was exported."""
         theirs = noted.activity
-        here = Activity.filter(chat_id=self._chat_id, date=theirs.date, origin=theirs.origin)
+        here = ActivityRow.filter(chat_id=self._chat_id, date=theirs.date, origin=theirs.origin)
         same = await here.filter(time=theirs.time).exclude(id__in=claimed).order_by("number")
         found = next((row for row in same if row.text in texts), None)
         if noted.exported is None:
             self._to_come[_told(noted, digest(theirs.text))] -= 1
+            found = found or await self._emptied(same, theirs)
         elif found is None:
             was = [row for row in same if digest(row.text) == noted.exported]
             # Those of its twins that nobody changed are among them, and it may be missing itself.
@@ -46,6 +49,19 @@ class Moments:
             # What became of it since: another edit, or nothing at all.
             found = next((row for row in same if row.number == theirs.number), None)
         return found
+
+    async def _emptied(self, same: Sequence[ActivityRow], theirs: Activity) -> ActivityRow | None:
+        """The one that lost its text here since: it still tells when each was written."""
+        for row in same:
+            if row.text:
+                continue
+            earlier = NoteVersion.filter(
+                chat_id=self._chat_id, kind="activity", ref=str(row.number)
+            )
+            written = [(one.writer, one.written_at) for one in (row, *await earlier)]
+            if (theirs.writer, theirs.written_at) in written:
+                return row
+        return None
 
 
 def _told(noted: Noted, exported: str) -> tuple[str, str, datetime, str]:

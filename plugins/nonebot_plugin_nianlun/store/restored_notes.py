@@ -145,6 +145,8 @@ class NoteRestorer:
             self._cover.add(*run)
         if state:
             self._merged[str(row.number)] = is_new and state.merged and not (tainted or lost)
+        if theirs.text and not (runs or row.text or row.stale):
+            tainted = True  # a moment that was emptied here
         # What the file itself owes has been seen to in all of its notes.
         if tainted or lacks_words(row, theirs, noted, is_new=is_new):
             self._tainted.add(theirs.number)

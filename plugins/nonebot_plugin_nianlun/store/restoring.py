@@ -17,6 +17,7 @@ from . import (
     chats,
     deleting,
     exclusions,
+    facts,
     gaps,
     leaving_out,
     removals,
@@ -96,7 +97,9 @@ class Restorer:
         """Messages of which the file itself has no words."""
         self._erasure: str | None = None
         self._edits = Edits(self._chat_id, self._seqs, editor, now or exported_at)
-        self._fact_edits = FactEdits(self._chat_id, self._edits, calendar, now or exported_at)
+        self._fact_edits = FactEdits(
+            self._chat_id, self._edits, calendar, exported_at, now or exported_at
+        )
         self._notes = NoteRestorer(
             self._chat_id,
             self._seqs,
@@ -276,6 +279,8 @@ class Restorer:
             # As it would have here, it goes back to what was true before.
             if not any(old.text for old in kept):
                 return
+            if not overtaken and await exclusions.wrote(self._chat_id, (text,)):
+                kept.append(replace(kept[-1], written_at=kept[-1].written_at + facts.MOMENT))
             *kept, text = kept
         if exclusions.covers(*about, text.written_at):
             return  # whom it is about was forgotten here
