@@ -108,7 +108,17 @@ def test_between_two_people_everything_is_between_them() -> None:
 
 
 @pytest.mark.parametrize(
-    "call", ["@小忆 {}", "@小忆{}", "小忆，{}", "小忆 {}", "{}，小忆？", "{} 小忆", "早\n小忆，{}", "小忆小忆，{}"]
+    "call",
+    [
+        "@小忆 {}",
+        "@小忆{}",
+        "小忆，{}",
+        "小忆 {}",
+        "{}，小忆？",
+        "{} 小忆",
+        "早\n小忆，{}",
+        "小忆小忆，{}",
+    ],
 )
 @pytest.mark.parametrize("text", ["上个月大家去哪玩了", "大家最近怎么样", "小鹿上周说什么了"])
 def test_a_call_says_nothing_of_what_is_asked(text: str, call: str) -> None:
