@@ -855,6 +855,10 @@ async def test_an_at_and_a_tag_are_found_in_either_width(room: Room) -> None:
     for number, text in enumerate(("@小鹿 你看", "＠全体 看这里", "＃周末 去哪", "#今天 下雨")):
         await room.say(text, CHE, "阿澈", minutes=number)
     await room.say("周末去爬山，今天休息", minutes=9)
+    # An old line that was brought in later stands behind the new ones, whatever its number.
+    await room.say("＠全体 以前的", CHE, "阿澈", minutes=-9000)
+    told = await room.told("搜索 @全体")
+    assert told.index("看这里") < told.index("以前的")
     for sign, word in (("@＠", "小鹿"), ("@＠", "全体"), ("#＃", "周末"), ("#＃", "今天")):
         for one in sign:
             told = (await room.told(f"搜索 {one}{word}")).splitlines()

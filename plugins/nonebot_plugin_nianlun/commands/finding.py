@@ -200,14 +200,9 @@ class Finding:
         linked = await self._nianlun.recalling.reader.linked(chat_id)
         found: dict[int, list[int]] = {}
         for one in (chat_id, *(other.chat_id for other in linked)):
-            seqs: set[int] = set()
-            for typed in _in_both_widths(word):
-                seqs.update(
-                    await said.written(
-                        self._nianlun.path, one, typed, _WRITTEN_LINES, speaker, within
-                    )
-                )
-            found[one] = sorted(seqs, reverse=True)[:_WRITTEN_LINES]
+            found[one] = await said.written(
+                self._nianlun.path, one, _in_both_widths(word), _WRITTEN_LINES, speaker, within
+            )
         number = read_message(word)
         if number is not None and speaker is None and within is None:
             found[chat_id].insert(0, number)

@@ -184,7 +184,8 @@ def _with_times_joined(text: str) -> str:
     joined: list[str] = []
     while words:
         time = time_of_words(words)
-        if time and time[1][-1] in "年月" and "".join(words[time[0] : time[0] + 1]).isdecimal():
+        behind = "".join(words[time[0] : time[0] + 1]) if time else ""
+        if time and re.search("[0-9][年月]$", time[1]) and behind.isdecimal():
             time = None
         joined.append(words[0] if time is None else f'"{time[1]}"')
         del words[: 1 if time is None else time[0]]

@@ -105,7 +105,7 @@ def take_apart(text: str, words_before_rest: Mapping[str, int]) -> Typed:
 
     `-g` and `-u` may stand anywhere, but of a free text only behind its end. What cannot be seen
     is no word, and no free text. Before a free text a word may be quoted, or be a date with blanks
-    in it whose first word is none by itself; this arrives quoted.
+    in it (see `date_before_text`); this arrives quoted.
     """
     words = list(_WORD.finditer(text))
     about: list[tuple[ChatKind, str]] = []

@@ -20,7 +20,9 @@ _MOST_WORDS = 8
 """Of a time that is typed with blanks: 2026 年 11 月 28 日 上午."""
 _FILLERS = re.compile(r"[\s的那这天]*")
 _GAP = re.compile(r"(?<=\S)\s+(?=[\u4e00-\u9fff])")
-_YEAR_APART = re.compile("[0-9]{4} 年(?:[ 0-9]|$)")
+_GOES_ON = re.compile("[0-9]{4} ?年(?:[ 0-9]|$)|.*月 [0-9]+ ?[日号]")
+"""A date of which more stands behind its first word."""
+_A_DAY_OF_IT = re.compile("[0-9]{1,2} ?[日号]")
 _LONGEST_PART = timedelta(hours=12)
 _ANY_CALENDAR = Calendar(ZoneInfo("UTC"), time(0))
 _ANY_DAY = datetime(2048, 12, 31, 12, tzinfo=UTC)
@@ -59,14 +61,19 @@ def time_of_words(words: Sequence[str]) -> tuple[int, str] | None:
 
 def date_before_text(words: Sequence[str]) -> tuple[int, str] | None:
     """As `time_of_words`, the day, month or year of several words that stands before a free text
-    (11 月 28 日 新文); None where the first word is a time by itself.
+    (11 月 28 日 新文); None where the first word is a time by itself, but for a year or a month
+    before a day of it (11月 28日 新文).
 
-    Nothing that may be a word of the text is taken with it: no part of the day, no 的 or 那.
+    Nothing that may be a word of the text is taken with it: no part of the day, no 的 or 那. A
+    month is none before a day of it with more behind (11 月 28 日晚上).
     """
     words = [unicodedata.normalize("NFKC", word) for word in words[:_MOST_WORDS]]
-    if names_time(words[0]) and not _YEAR_APART.match(" ".join(words)):
+    if names_time(words[0]) and not _GOES_ON.match(" ".join(words)):
         return None
-    return _longest(words, _is_bare_date)
+    found = _longest(words, _is_bare_date)
+    if found and found[1].endswith("月") and _A_DAY_OF_IT.match(" ".join(words[found[0] :])):
+        return None
+    return found
 
 
 def _longest(words: Sequence[str], fits: Callable[[str], bool]) -> tuple[int, str] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +22,8 @@ from .search_schema import MAY_BE_FOUND
 _SHOWN = f"FROM nianlun_message WHERE chat_id = ? AND {MAY_BE_FOUND.format(row='')}"
 _HEARD = f"SELECT user_id, count(*), max(time) {_SHOWN} GROUP BY user_id"
 _LINES_OF = f"SELECT seq {_SHOWN} AND user_id = ? ORDER BY time DESC, seq DESC LIMIT ? OFFSET ?"
-_WRITTEN = f"SELECT seq {_SHOWN} AND text LIKE ? ESCAPE '\\'"
+_WRITTEN = f"SELECT seq {_SHOWN} AND ({{likes}})"
+_LIKE = "text LIKE ? ESCAPE '\\'"
 _LONGEST_PATTERN = 500
 _ESCAPED = str.maketrans({char: f"\\{char}" for char in "\\%_"})
 
@@ -67,15 +68,17 @@ async def lines_of(path: Path, chat_id: int, user_id: str, skip: int, limit: int
 async def written(
     path: Path,
     chat_id: int,
-    typed: str,
+    typed: Sequence[str],
     limit: int,
     speaker: str | None = None,
     within: tuple[datetime, datetime] | None = None,
 ) -> list[int]:
-    """The newest lines that hold the first 500 characters of `typed` as they stand, but for the
-    case of Latin letters; only what `speaker` said, and from the first moment until before the
+    """The newest lines that hold one of `typed`, its first 500 characters as they stand, but for
+    the case of Latin letters; only what `speaker` said, and from the first moment until before the
     second. Raises StoreError."""
-    query, values = _WRITTEN, [chat_id, f"%{typed[:_LONGEST_PATTERN].translate(_ESCAPED)}%"]
+    query = _WRITTEN.format(likes=" OR ".join([_LIKE] * len(typed)))
+    values: list[object] = [chat_id]
+    values += [f"%{one[:_LONGEST_PATTERN].translate(_ESCAPED)}%" for one in typed]
     if speaker is not None:
         query += " AND user_id = ?"
         values.append(speaker)
