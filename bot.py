@@ -122,8 +122,8 @@ def run_bot() -> int:
         return fail(error)
     if taken := port_taken():
         return fail(taken)
-    # What is loaded by now stays. Looked through again for every few hundred new objects it would
-    # hold up replies, now and then for a tenth of a second.
+    # What is loaded by now stays. Looked through again and again, it would hold up replies: all of
+    # it for a tenth of a second.
     gc.collect()
     gc.freeze()
     gc.set_threshold(_OBJECTS)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..memory.calendar import Calendar
 from ..memory.keymarks import strip_key_marks
-from ..memory.provenance import Trace
+from ..memory.provenance import UNTOLD, Trace
 from ..memory.render import display_names, one_line, text_of
 from ..memory.why import Edit, FactWhy, Why
 from ..types import COMMAND_LINE, Activity, Memory, Message, NoteKind
@@ -167,7 +167,7 @@ def _node(
     head = f"{indent}{ref}{_by(edit, showing)}"
     words = _words(node)
     if not words:
-        return f"{head}（同一段里的其他话）" if node.kind == "activity" else head
+        return f"{head}{UNTOLD}" if node.kind == "activity" else head
     return f"{head} {'同上' if words == _words(above) else _short(words)}"
 
 

@@ -11,7 +11,7 @@ from nonebot.adapters.onebot.v11 import Message, MessageSegment
 
 from ..capture.cleaning import clean_name, clean_text
 from ..capture.readable import readable
-from ..memory.periods import date_before_text
+from ..memory.periods import MOST_WORDS, date_before_text
 from ..types import ChatKind
 from .gate import SEPARATORS, command_body
 
@@ -21,8 +21,6 @@ CHINESE_QUOTED = re.compile(rf"(?<!\S)(?:{_CHINESE_PAIRS})(?!\S)")
 """As Chinese input methods type quotation marks; the parser knows the others alone."""
 _QUOTED = re.compile(rf"""(?<!\S)(?:{_CHINESE_PAIRS}|"([^"\\]*)"|'([^'\\]*)')(?!\S)""")
 _LAST_QUOTED = re.compile(rf"(.*\s)({_QUOTED.pattern})", re.DOTALL)
-_MOST_WORDS = 12
-"""Of one line that are looked at for a date."""
 _ABOUT: dict[str, ChatKind] = {"-g": "group", "-u": "private"}
 
 
@@ -65,7 +63,7 @@ def _first_word(text: str) -> tuple[str, int]:
     if quoted := _QUOTED.match(text):
         return quoted[0], quoted.end()
     line = re.split("[\r\n]", text, maxsplit=1)[0]  # a date ends with its line
-    words = list(itertools.islice(_WORD.finditer(line), _MOST_WORDS))
+    words = list(itertools.islice(_WORD.finditer(line), MOST_WORDS))
     date = date_before_text([word[0] for word in words])
     if date is None:
         return words[0][0], words[0].end()

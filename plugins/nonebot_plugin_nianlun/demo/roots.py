@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ..memory.evidence import quoted_spans
-from ..memory.provenance import Check, Trace, sentences, trace
+from ..memory.provenance import UNTOLD, Check, Trace, sentences, trace
 from ..memory.render import text_of
 from ..types import MemoryKind, Message
 from .material import Material
@@ -15,8 +15,6 @@ _TREES = 3
 _LARGEST = 4
 """Messages that a sentence cites at most to be shown as a tree."""
 _CLAIMS = 5
-_UNTOLD = "（同一段里的其他话）"
-"""What stands for an activity whose text cites no message that a sentence above it does."""
 _LABELS = {"year": "年", "month": "月", "day": "日", "activity": "活动"}
 _LAYERS: tuple[MemoryKind, ...] = ("year", "month", "day")
 
@@ -57,7 +55,7 @@ def _branch(it: Material, teller: Teller, node: Trace, depth: int) -> None:
     label = f"{_LABELS[node.kind]} {ref} "
     words = _tidy(node)
     if not words and node.kind == "activity":
-        words = _UNTOLD
+        words = UNTOLD
     teller.line(words, "memory", indent=2 * depth, lead=label)
     for below in node.below:
         _branch(it, teller, below, depth + 1)

@@ -16,7 +16,7 @@ PERIOD_SHAPE = r"[0-9]{4}(?:[-/.][0-9]{1,2}){0,2}"
 """What is meant as a day, a month or a year, whether or not it exists."""
 PERIOD_HINT = "请写成 2026-01-05、2026-01 或 2026。"
 _LONGEST = 40
-_MOST_WORDS = 8
+MOST_WORDS = 8
 """Of a time that is typed with blanks: 2026 年 11 月 28 日 上午."""
 _FILLERS = re.compile(r"[\s的那这天]*")
 _GAP = re.compile(r"(?<=\S)\s+(?=[\u4e00-\u9fff])")
@@ -67,7 +67,7 @@ def date_before_text(words: Sequence[str]) -> tuple[int, str] | None:
     Nothing that may be a word of the text is taken with it: no part of the day, no 的 or 那. A
     month is none before a day of it with more behind (11 月 28 日晚上).
     """
-    words = [unicodedata.normalize("NFKC", word) for word in words[:_MOST_WORDS]]
+    words = [unicodedata.normalize("NFKC", word) for word in words[:MOST_WORDS]]
     if names_time(words[0]) and not _GOES_ON.match(" ".join(words)):
         return None
     found = _longest(words, _is_bare_date)
@@ -77,7 +77,7 @@ def date_before_text(words: Sequence[str]) -> tuple[int, str] | None:
 
 
 def _longest(words: Sequence[str], fits: Callable[[str], bool]) -> tuple[int, str] | None:
-    longest = 1 if _FILLERS.fullmatch(words[0]) else min(len(words), _MOST_WORDS)
+    longest = 1 if _FILLERS.fullmatch(words[0]) else min(len(words), MOST_WORDS)
     for count in range(longest, 1, -1):
         text = _GAP.sub("", " ".join(words[:count]))
         if fits(text):

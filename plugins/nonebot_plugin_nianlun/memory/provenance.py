@@ -23,6 +23,8 @@ _TOKEN = re.compile(
     rf"(?P<end>[。！？!?；\n]+…*)|{QUOTE}|『[^『』]*+』|“[^“”]*+”|[^。！？!?；\n「『“（(]+|.",
     re.DOTALL,
 )
+UNTOLD = "（同一段里的其他话）"
+"""What stands for an activity whose text cites no message that a sentence above it does."""
 _RUN = 2
 """Characters: a word of most scripts without blanks."""
 _LONGEST_PIECE = 120

@@ -9,7 +9,7 @@ from typing import cast
 from tortoise.functions import Count, Max, Min
 
 from . import exclusions
-from .keys import short_id
+from .keys import LONGEST_WRITER, short_id
 from .messages import PART_OF_THE_TALK
 from .models import (
     Activity,
@@ -21,7 +21,6 @@ from .models import (
     SpeakerName,
 )
 from .models import Message as MessageRow
-from .withdrawals import LONGEST_WRITER
 
 _MOST_FACTS = 50
 

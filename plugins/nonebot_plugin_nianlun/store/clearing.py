@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 import json
 from pathlib import Path
 import sqlite3
@@ -22,7 +22,7 @@ from tortoise.expressions import Q
 from ..types import ME
 from . import exclusions, speakers, sql, traces
 from .database import BUSY_TIMEOUT_MS, connect, transactional, translate
-from .keys import chunks
+from .keys import MOMENT, chunks
 from .models import (
     Activity,
     Chat,
@@ -44,7 +44,6 @@ _PART = 400
 """Rows that go in one transaction: some hundredths of a second with all that hangs on them."""
 _BREATH = 0.01
 """Seconds between two of them, in which others may write."""
-_MOMENT = timedelta(microseconds=1)
 
 # What people see first goes first; of the messages those that might still be noted.
 _PARTS = (
@@ -134,7 +133,7 @@ async def _keep_away(chat_id: int, at: datetime) -> datetime:
     ends = at + exclusions.THAT_SECOND
     for span in exclusions.cleared(await exclusions.known_for([chat_id]), chat_id):
         if span.ends is not None:
-            ends = max(ends, span.ends + _MOMENT)
+            ends = max(ends, span.ends + MOMENT)
     # All that ended before is covered by this one, and so is what was taken back.
     covered = Q(ends__lte=ends) | Q(reason="withdrawn", begins__lte=at)
     await Exclusion.filter(covered, chat_id=chat_id).delete()

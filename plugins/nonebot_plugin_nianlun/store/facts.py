@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Literal, TypeAlias, cast
 
 from tortoise.queryset import QuerySet
@@ -17,18 +17,16 @@ from ..memory.search import Candidate
 from ..types import Fact
 from . import exclusions, removals, search, sql, traces
 from .database import transactional
-from .keys import chunks, short_id
+from .keys import LONGEST_WRITER, MOMENT, chunks, short_id
 from .models import Exclusion, FactVersion
 from .models import Fact as FactRow
 from .models import Message as MessageRow
 
 _LAST = (1 << 63) - 1
-_CATEGORY, _NAME, _WRITER = 80, 128, 32
+_CATEGORY, _NAME = 80, 128
 """Widths of the columns: what is longer, and may well be asked for, is no fact's."""
 _KEPT = ("text", "source", "written_at", "writer", "due", "done_at")
 """What the journal holds of a text, and what comes back with it."""
-MOMENT = timedelta(microseconds=1)
-"""So much later is what came back in the place of a forgotten person's words."""
 _NO_TIME = datetime.min.replace(tzinfo=UTC)
 
 Change: TypeAlias = Literal["added", "updated", "same"]
@@ -312,7 +310,7 @@ async def forget(chat_id: int, user_ids: Sequence[str]) -> int:
     for part in chunks(own):
         await FactVersion.filter(chat_id=chat_id, fact_id__in=part).delete()
         await FactRow.filter(id__in=part).delete()
-    edited = await _take_out_edits(chat_id, [one for one in user_ids if len(one) <= _WRITER])
+    edited = await _take_out_edits(chat_id, [one for one in user_ids if len(one) <= LONGEST_WRITER])
     unnoted = MessageRow.filter(chat_id=chat_id, user_id__in=user_ids, activity_id=None)
     around = [row.seq for row in await unnoted.filter(skipped=None).only("seq")]
     said: list[int] = []

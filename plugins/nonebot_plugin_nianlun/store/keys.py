@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from hashlib import sha256
 import json
 from typing import TypeVar
@@ -14,6 +14,10 @@ IN_LIMIT = 500
 """Values in one `IN (…)`: well below what any SQLite allows."""
 ID_LENGTH = 128
 """Width of the columns that hold an id."""
+LONGEST_WRITER = 32
+"""Width of the columns that say who wrote a text; a QQ number is shorter."""
+MOMENT = timedelta(microseconds=1)
+"""The smallest step of a time as it is stored."""
 NAMELESS = "name:"
 """Begins the user id of somebody of whom no file has told more than the name."""
 

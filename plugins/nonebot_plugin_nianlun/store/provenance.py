@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 import json
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -16,7 +16,7 @@ from ..memory.provenance import Held
 from ..memory.why import Edit, FactWhy, Text, edit_of, written_first
 from ..types import Activity, Memory, MemoryKind, Message, NoteKind, is_edited
 from . import facts, memories
-from .keys import chunks
+from .keys import MOMENT, chunks
 from .messages import to_message
 from .models import Activity as ActivityRow
 from .models import Exclusion, NoteVersion
@@ -32,7 +32,6 @@ _BELOW: dict[MemoryKind, tuple[tuple[MemoryKind, int], ...]] = {
     "day": (),
 }
 """The layers of memories under each, with how much of a date is their period."""
-_MOMENT = timedelta(microseconds=1)
 WHY_EMPTY: dict[Literal["deleted", "waiting", "left"], str] = {
     "deleted": "已经删掉了",
     "waiting": "里面有话收回、删掉或忘记了，正等着重写",
@@ -211,7 +210,7 @@ async def emptied(chat_id: int, number: int) -> Emptied | None:
         return Emptied("waiting", None)
     # The time of a window is that of its last message, where what keeps it away ends.
     gone = Exclusion.filter(chat_id=chat_id, reason__in=["window", "moment"])
-    removal = await gone.filter(ends=row.time + _MOMENT).order_by("-created_at").first()
+    removal = await gone.filter(ends=row.time + MOMENT).order_by("-created_at").first()
     left = await MessageRow.filter(chat_id=chat_id, activity_id=row.id).exists()
     if left or (removal is None and row.from_seq is None):
         return Emptied("left", None)

@@ -8,20 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from hashlib import sha256
 from typing import cast
 
 from tortoise.queryset import QuerySet
 
 from . import exclusions
-from .keys import short_id
+from .keys import MOMENT, short_id
 from .models import Activity, Exclusion, FactVersion, NoteVersion
 from .models import Fact as FactRow
 from .models import Message as MessageRow
 from .records import FactText
-
-_MOMENT = timedelta(microseconds=1)
 
 
 @dataclass(slots=True)
@@ -63,7 +61,7 @@ async def note_activity(row: Activity, now: datetime) -> Exclusion:
         reason=reason,
         subject=subject_of_moment(await _first_text(row)) if reason == "moment" else None,
         begins=min(times),
-        ends=max(times) + _MOMENT,
+        ends=max(times) + MOMENT,
         created_at=now,
     )
 
@@ -145,7 +143,7 @@ async def last_of_moments(chat_id: int) -> int:
 
 async def concerned(chat_id: int, removal: Exclusion) -> Sequence[Activity]:
     """The activities that are here and that a removal of an activity means."""
-    last = None if removal.ends is None else removal.ends - _MOMENT
+    last = None if removal.ends is None else removal.ends - MOMENT
     if removal.reason == "moment":
         told = Activity.filter(chat_id=chat_id, from_seq=None, time=removal.begins)
         return [

@@ -17,7 +17,6 @@ from . import (
     chats,
     deleting,
     exclusions,
-    facts,
     gaps,
     leaving_out,
     removals,
@@ -29,6 +28,7 @@ from . import (
 )
 from .database import transactional
 from .importing import Importer, Stored
+from .keys import MOMENT
 from .models import Chat, Exclusion, Speaker, UsageCount
 from .models import Message as MessageRow
 from .numbers import Cover
@@ -280,7 +280,7 @@ class Restorer:
             if not any(old.text for old in kept):
                 return
             if not overtaken and await exclusions.wrote(self._chat_id, (text,)):
-                kept.append(replace(kept[-1], written_at=kept[-1].written_at + facts.MOMENT))
+                kept.append(replace(kept[-1], written_at=kept[-1].written_at + MOMENT))
             *kept, text = kept
         if exclusions.covers(*about, text.written_at):
             return  # whom it is about was forgotten here

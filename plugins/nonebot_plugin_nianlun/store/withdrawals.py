@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from ..types import Incoming, Withdrawal
 from . import diary, facts, sql, traces
-from .keys import chunks, short_id, wordless_key
+from .keys import LONGEST_WRITER, chunks, short_id, wordless_key
 from .models import Activity, Exclusion, Memory, NoteVersion
 from .models import Message as MessageRow
 
@@ -17,8 +17,6 @@ Known: TypeAlias = dict[tuple[int, str], list[tuple[str | None, datetime]]]
 _BLANK = {"text": "", "key_messages": "[]"}
 _CLOCK_TOLERANCE = timedelta(minutes=10)
 """How much earlier than its message a withdrawal may seem to be, where the clocks differ."""
-LONGEST_WRITER = 32
-"""Width of the column; who edits has a QQ number, which is shorter."""
 _AGAIN = timedelta(minutes=1)
 """A notice is reported twice within this time."""
 
