@@ -16,7 +16,7 @@ from plugins.nonebot_plugin_nianlun.memory.calendar import Calendar
 from plugins.nonebot_plugin_nianlun.memory.imitations import clean_reply
 from plugins.nonebot_plugin_nianlun.memory.layers import Layers, sections
 from plugins.nonebot_plugin_nianlun.memory.promises import Promise, due_lines
-from plugins.nonebot_plugin_nianlun.memory.prompt import build
+from plugins.nonebot_plugin_nianlun.memory.prompt import Talk, build
 from plugins.nonebot_plugin_nianlun.memory.recalled import Look, choose
 from plugins.nonebot_plugin_nianlun.memory.reply_tools import DATA
 from plugins.nonebot_plugin_nianlun.memory.search import Candidate
@@ -137,8 +137,8 @@ def of_prompt(names: list[str], texts: list[str]) -> list[str]:
     due = due_lines([Promise(ME, told[0], date(2026, 11, 29))], {}, date(2026, 11, 29))
     prompt = build(
         base="", sections=sections(layers, CALENDAR), recalled=recalled, recall_budget=10**5,
-        history=lines, tail=f"{due}\n\n【此刻】2026-11-29 12:00 周日", budget=10**6,
-        calendar=CALENDAR, names={}, me="小忆",
+        talk=Talk(lines, CALENDAR, {}, "小忆"), budget=10**6,
+        tail=f"{due}\n\n【此刻】2026-11-29 12:00 周日",
     )  # fmt: skip
     return [*(turn["content"] for turn in prompt.messages), f"{DATA}\n#12 10:00 小鹿: 话"]
 

@@ -19,6 +19,7 @@ from plugins.nonebot_plugin_nianlun.memory.layers import Layers, Section, sectio
 from plugins.nonebot_plugin_nianlun.memory.prompt import (
     HISTORY_FLOOR,
     ReplyPrompt,
+    Talk,
     build,
     in_blocks,
 )
@@ -61,17 +62,15 @@ def make(
     base: str = BASE,
     tail: str = TAIL,
 ) -> ReplyPrompt:
+    names = display_names({m.user_id: m.name for m in history})
     return build(
         base=base,
         sections=found,
         recalled=recalled,
         recall_budget=recall_budget,
-        history=history,
+        talk=Talk(history, CALENDAR, names, "小忆"),
         tail=tail,
         budget=budget,
-        calendar=CALENDAR,
-        names=display_names({m.user_id: m.name for m in history}),
-        me="小忆",
     )
 
 

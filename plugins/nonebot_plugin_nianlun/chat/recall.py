@@ -14,7 +14,7 @@ from ..config import Settings
 from ..errors import PromptTooSmall, StoreError
 from ..memory.calendar import Calendar, weekday
 from ..memory.layers import Layers, as_text, beside, newest, sections
-from ..memory.prompt import ReplyPrompt, build, in_blocks
+from ..memory.prompt import ReplyPrompt, Talk, build, in_blocks
 from ..memory.query import question_of
 from ..memory.render import display_names, safe_name
 from ..memory.search import Recalled
@@ -228,6 +228,7 @@ class Recaller:
         Raises PromptTooSmall when the fixed text does not fit the budget.
         """
         names = display_names({**(namesakes or {}), **{m.user_id: m.name for m in history}})
+        talk = Talk(history, self._calendar, names, self.character)
         shown: Sequence[Message] = history
         while True:
             told = beside(layers, shown)
@@ -236,12 +237,9 @@ class Recaller:
                 sections=sections(told, self._calendar),
                 recalled=recalled,
                 recall_budget=self._settings.recall_budget,
-                history=history,
+                talk=talk,
                 tail="\n\n".join(part for part in (remind, self._now()) if part),
                 budget=self._settings.prompt_budget,
-                calendar=self._calendar,
-                names=names,
-                me=self.character,
             )
             if prompt.kept >= len(shown):
                 return prompt

@@ -21,8 +21,8 @@ before the tail may differ from one reply to the next without need:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date
 from itertools import groupby
 from typing import Any
@@ -31,7 +31,7 @@ from ..errors import PromptTooSmall
 from ..types import Message
 from .calendar import Calendar
 from .layers import Section
-from .render import clock_of, day_line, render_message, render_messages, text_of
+from .render import clock_of, day_line, render_message, text_of
 from .tokens import cut_to_tokens, estimate_tokens
 
 HISTORY_FLOOR = 6
@@ -65,36 +65,56 @@ class ReplyPrompt:
         return sum(self.tokens.values())
 
 
-@dataclass(frozen=True, slots=True)
-class _Look:
-    """How messages of this chat read."""
+class Talk:
+    """A history as prompts show it. Each line is made and measured once, for all prompts that are
+    tried."""
 
-    calendar: Calendar
-    names: Mapping[str, str]
-    me: str
-    known: dict[tuple[int, str], str] = field(default_factory=dict)
-    """Lines by number and text of their messages: each is measured first and shown later."""
+    def __init__(
+        self, history: Sequence[Message], calendar: Calendar, names: Mapping[str, str], me: str
+    ) -> None:
+        """`history` is in event order, `names` and `me` are as for `render_messages`."""
+        self.history = history
+        self._calendar = calendar
+        self._names = names
+        self._me = me
+        self._shown: dict[tuple[int, str], tuple[date, str]] = {}
+        """The day and the line of a message, by its number and its text."""
+        self.costs: list[int] = []
+        """Of each message, behind the one before it."""
+        above: date | None = None
+        for message in history:
+            self.costs.append(self.cost(message, above))
+            above = self.day(message)
 
     def lines(self, messages: Sequence[Message], under: date | None = None) -> str:
-        return render_messages(
-            messages, self.calendar, self.names, self.me, under=under, line=self._line
-        )
-
-    def _line(self, message: Message, clock: str) -> str:
-        key = message.seq, message.text
-        if key not in self.known:
-            self.known[key] = render_message(message, clock, self.names, self.me)
-        return self.known[key]
+        """As `render_messages` has them, behind a message of the day `under`."""
+        lines: list[str] = []
+        for message in sorted(messages, key=lambda message: (message.time, message.seq)):
+            day, line = self._show(message)
+            if day != under:
+                under = day
+                lines.append(day_line(day))
+            lines.append(line)
+        return "\n".join(lines)
 
     def day(self, message: Message) -> date:
-        return self.calendar.day_of(message.time)
+        return self._show(message)[0]
 
     def cost(self, message: Message, under: date | None = None) -> int:
         """An upper bound for what a message adds behind one of the day `under`, whichever turn
         it ends up in."""
-        line, day = self._line(message, clock_of(message.time, self.calendar)), self.day(message)
+        day, line = self._show(message)
         text = line if day == under else f"{day_line(day)}\n{line}"
         return estimate_tokens(text) + _TURN_TOKENS
+
+    def _show(self, message: Message) -> tuple[date, str]:
+        key = message.seq, message.text
+        shown = self._shown.get(key)
+        if shown is None:
+            clock = clock_of(message.time, self._calendar)
+            line = render_message(message, clock, self._names, self._me)
+            shown = self._shown[key] = self._calendar.day_of(message.time), line
+        return shown
 
 
 @dataclass(slots=True)
@@ -118,16 +138,13 @@ def build(
     sections: Sequence[Section],
     recalled: Sequence[str],
     recall_budget: int,
-    history: Sequence[Message],
+    talk: Talk,
     tail: str,
     budget: int,
-    calendar: Calendar,
-    names: Mapping[str, str],
-    me: str,
 ) -> ReplyPrompt:
     """Assemble the prompt; its estimated size never exceeds `budget` tokens.
 
-    `history` is in event order. Raises PromptTooSmall when base and tail alone do not fit.
+    Raises PromptTooSmall when base and tail alone do not fit.
     """
     room = _Room(budget - 3 * _TURN_TOKENS - estimate_tokens(_MEMORY_HEAD))
     of_base, of_tail = estimate_tokens(base), estimate_tokens(tail)
@@ -137,10 +154,8 @@ def build(
             f"人设和固定文字约 {fixed} 个 token，放不进 {budget} 的预算："
             "请缩短人设，或调大 NIANLUN__PROMPT_BUDGET"
         )
-    look = _Look(calendar, names, me)
-    whole = room.left
-    costs = [look.cost(*pair) for pair in zip(history, _days_above(history, look), strict=True)]
-    floor = _floor(history[-HISTORY_FLOOR:], costs[-HISTORY_FLOOR:], room, look)
+    whole, history, costs = room.left, talk.history, talk.costs
+    floor = _floor(history[-HISTORY_FLOOR:], costs[-HISTORY_FLOOR:], room, talk)
     spent = whole - room.left
     for_talk = _kept_for_talk(whole, room.left)
     for_recall = min(recall_budget // 2, whole // _RECALL_PART, room.left - for_talk)
@@ -164,7 +179,7 @@ def build(
     end = tail
     if brought_up:
         end = f"{RECALLED_HEAD}\n" + "\n".join(brought_up) + f"\n\n{tail}"
-    turns = _turns([*older, *floor], look)
+    turns = _turns([*older, *floor], talk)
     if turns and turns[-1]["role"] == "user":
         turns[-1]["content"] += f"\n\n{end}"
     else:
@@ -207,16 +222,8 @@ def _kept_for_talk(whole: int, left: int) -> int:
     return min(left, max(1, -(-spent // part)) * part - spent)
 
 
-def _days_above(history: Sequence[Message], look: _Look) -> Iterator[date | None]:
-    """Of each message the day of the one before it."""
-    above: date | None = None
-    for message in history:
-        yield above
-        above = look.day(message)
-
-
 def _floor(
-    newest: Sequence[Message], costs: Sequence[int], room: _Room, look: _Look
+    newest: Sequence[Message], costs: Sequence[int], room: _Room, talk: Talk
 ) -> list[Message]:
     """The newest messages, each cut to its share where all are too long for half of the room."""
     if room.take_half(sum(costs) + _DAY_TOKENS):
@@ -225,11 +232,11 @@ def _floor(
     for index, message in enumerate(reversed(newest)):
         share = room.left // max(1, 2 * (len(newest) - index) - 1) if index else room.left // 2
         shown = message
-        if look.cost(shown) > share:
+        if talk.cost(shown) > share:
             text = text_of(message, indent="    ")
-            frame = look.cost(replace(message, text=""))
+            frame = talk.cost(replace(message, text=""))
             shown = replace(message, text=cut_to_tokens(text, share - frame - 2) + "…")
-        if not room.take(look.cost(shown)):
+        if not room.take(talk.cost(shown)):
             break
         kept.append(shown)
     return kept[::-1]
@@ -287,7 +294,7 @@ def _within(recalled: Sequence[str], left: int, recall_budget: int) -> list[str]
     return kept
 
 
-def _turns(messages: Sequence[Message], look: _Look) -> list[dict[str, Any]]:
+def _turns(messages: Sequence[Message], talk: Talk) -> list[dict[str, Any]]:
     """Others' lines merged into user turns, the character's own as assistant turns. The line
     above a day's messages stands once.
 
@@ -301,6 +308,6 @@ def _turns(messages: Sequence[Message], look: _Look) -> list[dict[str, Any]]:
         if own:
             turns += [{"role": "assistant", "content": text_of(message)} for message in said]
         else:
-            turns.append({"role": "user", "content": look.lines(said, under)})
-            under = look.day(said[-1])
+            turns.append({"role": "user", "content": talk.lines(said, under)})
+            under = talk.day(said[-1])
     return turns

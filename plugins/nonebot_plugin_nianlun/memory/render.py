@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date, datetime, timedelta
-from functools import lru_cache, partial
+from functools import lru_cache
 import re
 import unicodedata
 
@@ -89,20 +89,16 @@ def render_messages(
     me: str,
     *,
     clock_every: timedelta = timedelta(0),
-    under: date | None = None,
-    line: Callable[[Message, str], str] | None = None,
 ) -> str:
     """One line `#12 10:32 名字: 文本` a message, under a line for each logical day.
 
     `names` are display names by user id (others are shown by their name at the time), `me` is
     what the bot's own lines are called. Further lines of a text are indented, so that only
     messages stand at the beginning of a line. Less than `clock_every` after the last clock that
-    was shown, a line has none. `under`: the day whose line stands before these messages already.
-    `line`: makes the line of a message and its clock, for who has made it before.
+    was shown, a line has none.
     """
-    line = line or partial(render_message, names=names, me=me)
     lines: list[str] = []
-    day, clock_shown = under, None
+    day, clock_shown = None, None
     for message in sorted(messages, key=lambda message: (message.time, message.seq)):
         if (today := calendar.day_of(message.time)) != day:
             day, clock_shown = today, None
@@ -111,7 +107,7 @@ def render_messages(
         if clock_shown is None or message.time - clock_shown >= clock_every:
             clock_shown = message.time
             clock = clock_of(message.time, calendar)
-        lines.append(line(message, clock))
+        lines.append(render_message(message, clock, names, me))
     return "\n".join(lines)
 
 
