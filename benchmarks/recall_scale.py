@@ -196,6 +196,7 @@ class Recall:
         clock = module("clock").SystemClock()
         self.reader = module("store.search").SearchReader(path, self._calendar)
         self._recalling = module("recalling").Recalling(self.reader, "年轮", clock, self._calendar)
+        self._query = module("recalling").RecallQuery
         self._understand = module("memory.query").understand
 
     def terms(self, text: str) -> tuple[str, ...]:
@@ -206,7 +207,7 @@ class Recall:
 
     async def seconds(self, chat_id: int, text: str) -> float:
         began = perf_counter()
-        result = await self._recalling.recall(chat_id, text, asker="20001")
+        result = await self._recalling.recall(chat_id, self._query(text, asker="20001"))
         if not result.items:
             raise SystemExit(f"nothing was found for {text!r}")
         return perf_counter() - began

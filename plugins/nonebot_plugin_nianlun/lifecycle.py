@@ -42,7 +42,7 @@ from .memory.protocols import NoteWriter
 from .memory.search import RecallResult
 from .memory.skill import SkillSession
 from .outcomes import Outcomes
-from .recalling import AROUND, Recalling
+from .recalling import AROUND, Recalling, RecallQuery
 from .store import chats, database, exclusions, forgetting, invariants, memories, speakers, usage
 from .store.backup import Restorations
 from .store.endpoints import Endpoints
@@ -339,8 +339,7 @@ class Nianlun:
         chat_id = await chats.find(chat)
         if chat_id is None:
             return RecallResult()
-        return await self.recalling.recall(
-            chat_id,
+        query = RecallQuery(
             text,
             limit=limit,
             budget_tokens=budget_tokens,
@@ -350,6 +349,7 @@ class Nianlun:
             linked=True,
             around=around,
         )
+        return await self.recalling.recall(chat_id, query)
 
     async def tidy(self, chat: ChatKey) -> TidyReport:
         if self.recorder.waiting:

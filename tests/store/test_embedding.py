@@ -21,7 +21,7 @@ from plugins.nonebot_plugin_nianlun.config import Config
 from plugins.nonebot_plugin_nianlun.embedding import Embedding
 from plugins.nonebot_plugin_nianlun.errors import BadAnswer, ConfigError, ModelUnavailable
 from plugins.nonebot_plugin_nianlun.memory.search import RecallResult
-from plugins.nonebot_plugin_nianlun.recalling import Recalling
+from plugins.nonebot_plugin_nianlun.recalling import Recalling, RecallQuery
 from plugins.nonebot_plugin_nianlun.store import (
     chats,
     facts,
@@ -89,7 +89,7 @@ class World:
         self, by: Embedding, text: str = QUESTION, chat: ChatKey = GROUP, **options: Any
     ) -> RecallResult:
         recalling = Recalling(self.reader, "小忆", self.clock, CALENDAR, by)
-        return await recalling.recall(await self.id_of(chat), text, **options)
+        return await recalling.recall(await self.id_of(chat), RecallQuery(text, **options))
 
     async def say(
         self, *texts: str, by: str = DEER, days: float = 1, chat: ChatKey = GROUP

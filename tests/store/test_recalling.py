@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
+import re
+import sqlite3
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -18,12 +19,19 @@ from plugins.nonebot_plugin_nianlun.capture.readable import readable
 from plugins.nonebot_plugin_nianlun.chat.recall import Recaller, last_words
 from plugins.nonebot_plugin_nianlun.chat.standing import Standing
 from plugins.nonebot_plugin_nianlun.config import Settings
-from plugins.nonebot_plugin_nianlun.errors import StoreUnavailable
 from plugins.nonebot_plugin_nianlun.memory.calendar import Calendar
-from plugins.nonebot_plugin_nianlun.memory.search import RecallResult
+from plugins.nonebot_plugin_nianlun.memory.search import Candidate, RecallResult
 from plugins.nonebot_plugin_nianlun.memory.tokens import estimate_tokens
-from plugins.nonebot_plugin_nianlun.recalling import Recalling
-from plugins.nonebot_plugin_nianlun.store import chats, diary, exclusions, facts, links, recording
+from plugins.nonebot_plugin_nianlun.recalling import Recalling, RecallQuery
+from plugins.nonebot_plugin_nianlun.store import (
+    chats,
+    diary,
+    exclusions,
+    facts,
+    links,
+    recording,
+    searching,
+)
 from plugins.nonebot_plugin_nianlun.store.database import transactional
 from plugins.nonebot_plugin_nianlun.store.search import SearchReader
 from plugins.nonebot_plugin_nianlun.types import ME, ChatKey, Fact, Incoming, Message, Withdrawal
@@ -62,10 +70,12 @@ class World:
         return chat_id
 
     async def recall(self, text: str, *, chat: ChatKey = GROUP, **options: Any) -> RecallResult:
-        return await self.recalling.recall(await self.id_of(chat), text, **options)
+        query = RecallQuery(text, **options)
+        return await self.recalling.recall(await self.id_of(chat), query)
 
-    def recaller(self) -> Recaller:
-        return Recaller(Settings(), "小忆", self.clock, CALENDAR, self.recalling)
+    def recaller(self, nearest: Meaning | None = None) -> Recaller:
+        recalling = Recalling(self.reader, "小忆", self.clock, CALENDAR, nearest)
+        return Recaller(Settings(), "小忆", self.clock, CALENDAR, recalling)
 
 
 @pytest.fixture
@@ -246,28 +256,81 @@ async def test_a_note_is_shown_the_facts_that_its_window_touches(world: World) -
     assert (await recaller.scene(GROUP, chat_id, "")).recalled == ""
 
 
+class Meaning:
+    """A search by meaning that finds nothing, in its own time."""
+
+    def __init__(self, meanwhile: Callable[[], Awaitable[None]] | None = None) -> None:
+        self._meanwhile = meanwhile
+
+    async def nearest(self, chat_id: int, text: str) -> None:
+        if self._meanwhile is not None:
+            await self._meanwhile()
+
+
+def broken(*_: object, **__: object) -> list[Candidate]:
+    raise sqlite3.DatabaseError("database disk image is malformed")
+
+
+def stuck(connection: sqlite3.Connection, *_: object, **__: object) -> list[Candidate]:
+    counting = (
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
+    )
+    connection.execute(counting)
+    raise AssertionError("nobody ended it")
+
+
+@pytest.mark.parametrize("nearest", [None, Meaning()])
 async def test_a_search_that_fails_costs_what_it_would_have_found(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch, nearest: Meaning | None
 ) -> None:
-    await world.say("小忆你好")
+    await world.say("我对花生过敏，一吃就肿", RIVER, days=200)
+    for number in range(80):
+        await world.say(f"第{number}句", RIVER, days=2 - number / 1000)
+    await world.say("谁对花生过敏来着")
+    recaller = world.recaller(nearest)
 
-    async def broken(*_: object, **__: object) -> RecallResult:
-        raise StoreUnavailable("索引坏了")
+    async def told() -> str:
+        memory = await recaller.remember(GROUP, DEER)
+        return recaller.prompt_of(GROUP, memory).messages[-1]["content"]
 
-    async def stuck(*_: object, **__: object) -> RecallResult:
-        await asyncio.sleep(60)
-        raise AssertionError("nobody ended it")
-
-    recaller = world.recaller()
-    monkeypatch.setattr(world.recalling, "recall", broken)
-    assert "小忆你好" in repr((await recaller.prompt(GROUP)).messages)
-    assert recaller.trouble == "索引坏了"
-    monkeypatch.setattr(world.recalling, "recall", stuck)
-    assert "小忆你好" in repr((await recaller.prompt(GROUP)).messages)
-    assert recaller.trouble == "搜索记忆超过了 1 秒"
-    monkeypatch.undo()
-    await recaller.prompt(GROUP)
+    for search, trouble in ((broken, "数据库坏了"), (stuck, "搜索记忆超过了 1 秒")):
+        with monkeypatch.context() as patched:
+            patched.setattr(searching, "find", search)
+            content = await told()
+        assert "谁对花生过敏来着" in content
+        assert "一吃就肿" not in content
+        assert recaller.trouble is not None
+        assert recaller.trouble.startswith(trouble)
+    assert "一吃就肿" in await told()
     assert recaller.trouble is None
+
+
+@pytest.mark.parametrize("nearest", [None, Meaning()])
+async def test_lines_that_are_not_recorded_are_answered_all_the_same(
+    world: World, nearest: Meaning | None
+) -> None:
+    await world.say("我对花生过敏，一吃就肿", RIVER, days=200)
+    for number in range(80):
+        await world.say(f"第{number}句", RIVER, days=2 - number / 1000)
+    recaller = world.recaller(nearest)
+    said = [Message(1, NOW, DEER, "小鹿", "谁对花生过敏来着")]
+    content = recaller.prompt_of(GROUP, await recaller.remember(GROUP, DEER, said)).messages[-1]
+    assert "谁对花生过敏来着" not in content["content"]  # it is on its way into the history
+    await exclusions.opt_out(await world.id_of(), DEER, NOW - timedelta(days=1), NOW)
+    content = recaller.prompt_of(GROUP, await recaller.remember(GROUP, DEER, said)).messages[-1]
+    assert re.search(r"小鹿: 谁对花生过敏来着.*一吃就肿", content["content"], re.DOTALL)
+
+
+@pytest.mark.parametrize("nearest", [None, Meaning()])
+async def test_where_nothing_was_recorded_nothing_is_searched(
+    world: World, nearest: Meaning | None
+) -> None:
+    recaller = world.recaller(nearest)
+    memory = await recaller.remember(GROUP, DEER, [Message(1, NOW, DEER, "小鹿", "在吗")])
+    assert memory.recalled == RecallResult()
+    prompt = recaller.prompt_of(GROUP, memory)
+    assert recaller.trouble is None
+    assert [turn["role"] for turn in prompt.messages] == ["system", "user"]
 
 
 @pytest.mark.parametrize("where", [GROUP, OTHER])
@@ -284,21 +347,26 @@ async def test_what_is_erased_once_the_rest_is_read_does_not_come(
     await world.say("谁对花生过敏来着", RIVER)
     if where is OTHER:
         await links.link(await world.id_of(), await world.id_of(OTHER), "1", NOW)
-    recaller = world.recaller()
-    view = await recaller.view(GROUP, RIVER)
-    assert view.chat_id is not None
-    assert view.read is not None
-    standing = Standing(view.chat_id, view.read, [])
-    prompt = await recaller.prompt_of(GROUP, view, (), RIVER)
-    assert "花生过敏，" in repr(prompt.messages)
-    assert await standing.verdict() == "stands"
-    if how == "withdrawn":
-        await recording.record([Withdrawal(where, "1", DEER, NOW)], readable, "小忆", NOW)
-    else:
-        await exclusions.opt_out(await world.id_of(where), DEER, NOW - timedelta(days=10), NOW)
-    prompt = await recaller.prompt_of(GROUP, view, (), RIVER)
-    assert "花生过敏，" not in repr(prompt.messages)
-    assert await standing.verdict() == "overtaken"
+
+    async def erase() -> None:
+        if how == "withdrawn":
+            await recording.record([Withdrawal(where, "1", DEER, NOW)], readable, "小忆", NOW)
+        else:
+            opted_out = await world.id_of(where), DEER, NOW - timedelta(days=10), NOW
+            await exclusions.opt_out(*opted_out)
+
+    async def told_and_verdict(recaller: Recaller) -> tuple[bool, str]:
+        memory = await recaller.remember(GROUP, RIVER)
+        assert memory.view.chat_id is not None
+        assert memory.view.read is not None
+        prompt = recaller.prompt_of(GROUP, memory)
+        standing = Standing(memory.view.chat_id, memory.view.read, [])
+        return "花生过敏，" in repr(prompt.messages), await standing.verdict()
+
+    for recaller in (world.recaller(), world.recaller(Meaning())):
+        assert await told_and_verdict(recaller) == (True, "stands")
+    assert await told_and_verdict(world.recaller(Meaning(erase))) == (False, "overtaken")
+    assert await told_and_verdict(world.recaller()) == (False, "stands")
 
 
 def line(seq: int, by: str, text: str, seconds: int) -> Message:
@@ -329,7 +397,7 @@ async def test_talk_of_today_does_not_hide_what_is_older(world: World, question:
     for text in ("今天聊得好开心", "今天吃了火锅吗", question):
         await world.say(text)
     recaller = world.recaller()
-    prompt = await recaller.prompt_of(GROUP, await recaller.view(GROUP, DEER), (), DEER)
+    prompt = recaller.prompt_of(GROUP, await recaller.remember(GROUP, DEER))
     assert "我欠小鹿一顿火锅" in repr(prompt.messages)
 
 

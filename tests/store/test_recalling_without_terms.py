@@ -12,7 +12,7 @@ import pytest
 from plugins.nonebot_plugin_nianlun.capture.readable import readable
 from plugins.nonebot_plugin_nianlun.memory.calendar import Calendar
 from plugins.nonebot_plugin_nianlun.memory.search import RecallResult
-from plugins.nonebot_plugin_nianlun.recalling import Recalling
+from plugins.nonebot_plugin_nianlun.recalling import Recalling, RecallQuery
 from plugins.nonebot_plugin_nianlun.store import chats, recording
 from plugins.nonebot_plugin_nianlun.store.search import SearchReader
 from plugins.nonebot_plugin_nianlun.types import ChatKey, Incoming
@@ -33,7 +33,7 @@ async def recall(database_file: Path) -> AsyncIterator[Recall]:
     async def ask(text: str, asker: str | None = None) -> RecallResult:
         chat_id = await chats.find(GROUP)
         assert chat_id is not None
-        return await recalling.recall(chat_id, text, asker=asker)
+        return await recalling.recall(chat_id, RecallQuery(text, asker=asker))
 
     try:
         yield ask

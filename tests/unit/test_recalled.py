@@ -74,6 +74,26 @@ def test_each_kind_has_its_address(candidate: Candidate, line: str) -> None:
     assert lines(chosen([candidate])) == [line]
 
 
+def test_the_year_that_its_reader_knows_is_not_told() -> None:
+    """Of a period it is the address."""
+    eve = datetime(2025, 12, 31, 15, 59, tzinfo=UTC)  # 23:59 by the clocks of the zone
+    found = [
+        message(12, "明早去枸杞岛"),
+        message(9, "新年好")._replace(time=eve + timedelta(minutes=1)),
+        message(8, "快新年了")._replace(time=eve),
+        Candidate("activity", 3, 1.0, AT, "大家说起枸杞岛", period="2026-03-05", place="群「鱼」"),
+        Candidate("day", 9, 1.0, AT, "去了枸杞岛", period="2026-03-05"),
+    ]
+    look = Look(CALENDAR, NAMES, "小忆", "20001", this_year=2026)
+    assert lines(choose(found, {}, look, 10, 800)) == [
+        "- #12 03-05 10:32 小鹿：明早去枸杞岛",
+        "- #9 01-01 00:00 小鹿：新年好",
+        "- #8 2025-12-31 23:59 小鹿：快新年了",
+        "- 在群「鱼」（那里的 &3） 03-05 10:32 前后：大家说起枸杞岛",
+        "- 2026-03-05（周四）：去了枸杞岛",
+    ]
+
+
 def test_a_note_of_a_store_has_no_name() -> None:
     note = Candidate("fact", 1, 1.0, AT, "周二截止", "Bob", None, "work")
     assert lines(chosen([note])) == ["- [work]（有人） 周二截止"]

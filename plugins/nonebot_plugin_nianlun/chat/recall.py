@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 
 from nonebot import logger
@@ -17,10 +17,11 @@ from ..memory.layers import Layers, as_text, beside, newest, sections
 from ..memory.prompt import ReplyPrompt, Talk, build, in_blocks
 from ..memory.query import question_of
 from ..memory.render import display_names, safe_name
-from ..memory.search import Recalled
-from ..recalling import Recalling
+from ..memory.search import RecallResult
+from ..recalling import Recalling, RecallQuery
 from ..store import facts
 from ..store.reply_view import ReplyView, Wanted
+from ..store.search import SearchView
 from ..types import ChatKey, Message, Scene
 from .persona import Personas, reply_rules
 from .reminders import reminder
@@ -39,6 +40,17 @@ _RECALLED_ITEMS = 20
 """More than are asked for by default: lines are short, and the budget is what bounds them."""
 _ONE_BREATH = timedelta(minutes=2)
 _MOST_LINES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What a reply is made of."""
+
+    view: ReplyView
+    lines: list[Message]
+    """Those that stand in the prompt, the last ones stored or not."""
+    recalled: RecallResult | StoreError | TimeoutError = field(default_factory=RecallResult)
+    """What is searched for; or why that is not known."""
 
 
 class Recaller:
@@ -62,23 +74,89 @@ class Recaller:
         self._rules = reply_rules()
         self.personas = Personas(settings.persona_file, character)
 
+    async def remember(
+        self, chat: ChatKey, asker: str | None = None, said: Sequence[Message] = ()
+    ) -> Remembered:
+        """What a reply to `asker` (by user id; without one it is who spoke last) is made of.
+
+        `said` are the lines that it answers: where those are not recorded, they stand behind the
+        history all the same. Trouble with the search costs what that would have found, never the
+        reply. Raises StoreError when nothing can be read.
+        """
+        if not self._recalling.by_words_alone:
+            view = await self.view(chat, asker)
+            return await self._recalled(chat, view, said if view.unrecorded else (), asker)
+        wanted = self._wanted_of(chat, asker)
+
+        def at_once(search: SearchView) -> Remembered:
+            view = search.reply_view(chat, wanted)
+            self._look_at_persona(chat, view)
+            lines = self._lines(chat, view, said if view.unrecorded else ())
+            if view.chat_id is None:
+                return Remembered(view, lines)
+            try:
+                query = self._query(view, lines, asker)
+                return Remembered(view, lines, self._recalling.search(search, view.chat_id, query))
+            except StoreError as error:
+                return Remembered(view, lines, error)
+
+        try:
+            async with asyncio.timeout(_SEARCH_SECONDS):
+                return await self._recalling.reader.run(at_once)
+        except TimeoutError as error:
+            view = await self.view(chat, asker)
+            return Remembered(view, self._lines(chat, view, said if view.unrecorded else ()), error)
+
+    async def _recalled(
+        self, chat: ChatKey, view: ReplyView, beside: Sequence[Message], asker: str | None
+    ) -> Remembered:
+        """The same, one after the other. `beside` are lines that are not stored, the last ones."""
+        lines = self._lines(chat, view, beside)
+        if view.chat_id is None:
+            return Remembered(view, lines)
+        query = self._query(view, lines, asker)
+        try:
+            async with asyncio.timeout(_SEARCH_SECONDS):
+                return Remembered(view, lines, await self._recalling.recall(view.chat_id, query))
+        except (StoreError, TimeoutError) as error:
+            return Remembered(view, lines, error)
+
+    def _lines(self, chat: ChatKey, view: ReplyView, beside: Sequence[Message]) -> list[Message]:
+        history = in_blocks(view.history, self._settings.history_messages, self._block(chat))
+        return [*history, *_numbered_behind(history, beside)]
+
+    def _query(self, view: ReplyView, lines: Sequence[Message], asker: str | None) -> RecallQuery:
+        """For what the asker's last words bring up, beside all that stands there anyway."""
+        asked, asker = last_words(lines, asker, self.character)
+        return RecallQuery(
+            asked,
+            limit=_RECALLED_ITEMS,
+            budget_tokens=self._settings.recall_budget,
+            asker=asker,
+            shown=_addresses(view.layers, lines),
+            linked=True,
+            # The end of the prompt names it.
+            this_year=self._calendar.local(self._clock.now()).year,
+        )
+
     async def view(self, chat: ChatKey, asker: str | None = None) -> ReplyView:
         """All that a reply to `asker` needs beside what is searched for."""
-        history = self._settings.history_messages + self._block(chat)
-        return await self._view(chat, self._settings.prompt_budget, history, asker, self._today())
+        return await self._view(chat, self._wanted_of(chat, asker))
 
-    async def _view(
+    def _wanted_of(self, chat: ChatKey, asker: str | None) -> Wanted:
+        history = self._settings.history_messages + self._block(chat)
+        return self._wanted(self._settings.prompt_budget, history, asker, self._today())
+
+    def _wanted(
         self,
-        chat: ChatKey,
         budget: int,
         history: int = 0,
         asker: str | None = None,
         today: date | None = None,
-    ) -> ReplyView:
+    ) -> Wanted:
         """All years, what is not folded of months and days, and activities not in a day yet: of
-        these no more than `budget` tokens could hold; and so many of the newest messages. Looks
-        at the persona too, as its file stands now."""
-        wanted = Wanted(
+        these no more than `budget` tokens could hold; and so many of the newest messages."""
+        return Wanted(
             keep_days=self._settings.keep_days,
             keep_months=self._settings.keep_months,
             activities=budget // _ACTIVITY_TOKENS,
@@ -86,13 +164,19 @@ class Recaller:
             asker=asker,
             today=today,
         )
+
+    async def _view(self, chat: ChatKey, wanted: Wanted) -> ReplyView:
         return await self._recalling.reader.reply_view(
-            chat, wanted, lambda view: self.personas.text(chat, view.persona, self.check)
+            chat, wanted, lambda view: self._look_at_persona(chat, view)
         )
+
+    def _look_at_persona(self, chat: ChatKey, view: ReplyView) -> None:
+        """As its file stands now."""
+        self.personas.text(chat, view.persona, self.check)
 
     async def scene(self, chat: ChatKey, chat_id: int, text: str) -> Scene:
         """What a writer of notes may know beside its sources, of which `text` is what was said."""
-        view = await self._view(chat, _NOTE_MEMORY_TOKENS)
+        view = await self._view(chat, self._wanted(_NOTE_MEMORY_TOKENS))
         return Scene(
             chat=chat,
             place=_place(chat, view),
@@ -115,7 +199,7 @@ class Recaller:
 
     async def place(self, chat: ChatKey) -> str:
         """Where the talk happens, as a person would say it."""
-        return _place(chat, await self._view(chat, 0))
+        return _place(chat, await self._view(chat, self._wanted(0)))
 
     async def prompt(
         self, chat: ChatKey, asked: str | None = None, asker: str | None = None
@@ -124,25 +208,17 @@ class Recaller:
         `asker` who would say it, by user id."""
         view = await self.view(chat)
         imagined = [] if asked is None else [self._imagined(chat, view.history, asked, asker)]
-        return await self.prompt_of(chat, view, imagined)
+        return self.prompt_of(chat, await self._recalled(chat, view, imagined, None))
 
-    async def prompt_of(
-        self,
-        chat: ChatKey,
-        view: ReplyView,
-        beside: Sequence[Message] = (),
-        asker: str | None = None,
-    ) -> ReplyPrompt:
-        """The prompt of a reply. `beside` are lines that are not stored, the last ones. `asker`
-        is whom the reply is for, by user id; without one it is who spoke last."""
-        history = list(in_blocks(view.history, self._settings.history_messages, self._block(chat)))
-        history += _numbered_behind(history, beside)
-        recalled = await self._brought_up(view, history, asker)
+    def prompt_of(self, chat: ChatKey, memory: Remembered) -> ReplyPrompt:
+        """The prompt of a reply that is made of this."""
+        view = memory.view
+        self.trouble = None
         return self.build(
             view.layers,
-            history,
+            memory.lines,
             _place(chat, view),
-            recalled,
+            self._brought_up(memory.recalled),
             self._reminder(view),
             persona=self.personas.last(chat),
             namesakes=view.namesakes,
@@ -155,34 +231,12 @@ class Recaller:
         window = settings.activity_messages_private if private else settings.activity_messages
         return min(window, _LARGEST_BLOCK)
 
-    async def _brought_up(
-        self, view: ReplyView, history: Sequence[Message], asker: str | None
-    ) -> tuple[str, ...]:
-        """What the asker's last words bring up, beside all that stands there anyway.
-
-        Trouble costs what a search would have found, never the reply; `trouble` tells of it.
-        """
-        self.trouble = None
-        if view.chat_id is None:
-            return ()
-        asked, asker = last_words(history, asker, self.character)
-        try:
-            async with asyncio.timeout(_SEARCH_SECONDS):
-                found = await self._recalling.recall(
-                    view.chat_id,
-                    asked,
-                    limit=_RECALLED_ITEMS,
-                    budget_tokens=self._settings.recall_budget,
-                    asker=asker,
-                    shown=_addresses(view.layers, history),
-                    linked=True,
-                )
-        except (StoreError, TimeoutError) as error:
-            self.trouble = str(error) or f"搜索记忆超过了 {_SEARCH_SECONDS:g} 秒"
-            logger.error(f"这次没有想起更早的事：{self.trouble}")
-            return ()
-        year = self._calendar.local(self._clock.now()).year
-        return tuple(_without_year(item, year) for item in found.items)
+    def _brought_up(self, found: RecallResult | StoreError | TimeoutError) -> Sequence[str]:
+        if isinstance(found, RecallResult):
+            return [item.text for item in found.items]
+        self.trouble = str(found) or f"搜索记忆超过了 {_SEARCH_SECONDS:g} 秒"
+        logger.error(f"这次没有想起更早的事：{self.trouble}")
+        return ()
 
     def _reminder(self, view: ReplyView) -> str:
         """A promise that is due, or a day come round; nothing where that could not be read."""
@@ -269,13 +323,6 @@ def _place(chat: ChatKey, view: ReplyView) -> str:
     if chat.kind == "group":
         return f"QQ群「{safe_name(view.name) if view.name else chat.peer_id}」"
     return f"与 {safe_name(view.peer or chat.peer_id)} 的私聊"
-
-
-def _without_year(item: Recalled, year: int) -> str:
-    """The item's line; of this year, as the end of the prompt names it, month and day do."""
-    if item.kind not in ("message", "activity"):
-        return item.text
-    return item.text.replace(f"- {item.address} {year}-", f"- {item.address} ", 1)
 
 
 def last_words(

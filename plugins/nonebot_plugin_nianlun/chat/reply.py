@@ -249,11 +249,11 @@ class Replier:
         try:
             async with asyncio.timeout(_RECALL_SECONDS):
                 await self._recorder.flush()
-                view = await self._recaller.view(chat, turn.asker)
+                memory = await self._recaller.remember(chat, turn.asker, said)
+                view = memory.view
                 if view.unrecorded:
                     purpose = "opted_out"
-                beside = said if view.unrecorded else ()
-                prompt = await self._recaller.prompt_of(chat, view, beside, turn.asker)
+                prompt = self._recaller.prompt_of(chat, memory)
                 standing = None
                 if view.chat_id is not None and view.read is not None:
                     standing = Standing(view.chat_id, view.read, _ids(turn))

@@ -41,7 +41,7 @@ from ..memory.reply_tools import (
 )
 from ..memory.time_words import parse_time_range
 from ..memory.tokens import cut_to_tokens, estimate_tokens
-from ..recalling import Recalling
+from ..recalling import Recalling, RecallQuery
 from ..store import chats, diary, facts, memories, messages, said, speakers, traces
 from ..store.people import person
 from ..types import ME, ChatKey, Message
@@ -175,8 +175,7 @@ class ToolDesk:
             if found is None:
                 raise ValueError(f"看不懂 when {when[:40]!r}，可以写 2026-01-05 或者 上周三")
             span = found.earliest, found.end
-        result = await self._shop.recalling.recall(
-            chat_id,
+        wanted = RecallQuery(
             query,
             limit=_LIMIT,
             budget_tokens=min(RESULT_TOKENS, self._room) - estimate_tokens(DATA),
@@ -185,6 +184,7 @@ class ToolDesk:
             asker=self._asker,
             linked=True,
         )
+        result = await self._shop.recalling.recall(chat_id, wanted)
         if not result.items:
             return "没有找到"
         wider = "那段时间里没有，下面是别的时候的：\n" if result.widened else ""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
-from functools import partial
 import re
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from ..memory.query import wording
 from ..memory.render import display_names, one_line
 from ..memory.search import RecallResult
 from ..memory.terms import fold
+from ..recalling import RecallQuery
 from ..store import facts, said, speakers
 from ..types import ME
 from .command import Answer, Asked, Command, WrongUsage
@@ -156,9 +157,7 @@ class Finding:
         word = await self._word(asked, chat_id)
         typed = _to_find(asked, word)
         wanted = wording(typed, self._nianlun.clock.now(), self._nianlun.calendar)
-        recall = partial(
-            self._nianlun.recalling.recall,
-            chat_id,
+        query = RecallQuery(
             typed,
             limit=_SEARCH_LINES,
             budget_tokens=_SEARCH_TOKENS,
@@ -173,10 +172,11 @@ class Finding:
         # said before the lines themselves were looked through.
         named = word == self._nianlun.character or await speakers.bearers(chat_id, [word])
         unindexed = wanted and (named or re.search("[@#]", fold(word)))
-        found = RecallResult() if unindexed else await recall()
+        recalling = self._nianlun.recalling
+        found = RecallResult() if unindexed else await recalling.recall(chat_id, query)
         if wanted and not is_written(found, wanted):
             written = await self._written(chat_id, word, speaker, within)
-            found = await recall(written=written)
+            found = await recalling.recall(chat_id, replace(query, written=written))
         return Answer(found_view(found, wanted), "找到这些" if found.items else "")
 
     async def _word(self, asked: Asked, chat_id: int) -> str:

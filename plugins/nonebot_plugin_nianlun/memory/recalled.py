@@ -32,6 +32,8 @@ class Look:
     """What the bot's own lines are called."""
     asker: str | None
     """Whose facts need no owner's name."""
+    this_year: int | None = None
+    """The year that a day and its time stand without, where whoever reads it knows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +132,8 @@ def _frame(candidate: Candidate, look: Look) -> str:
         address = f"在{candidate.place}（那里的 {address}）"
     local = look.calendar.local(candidate.time).replace(tzinfo=None)
     minute = local.isoformat(" ", "minutes")
+    if local.year == look.this_year:
+        minute = minute.partition("-")[2]
     if candidate.kind == "message":
         return f"- {address} {minute} {_speaker(candidate, look)}："
     if candidate.kind == "activity":

@@ -139,7 +139,7 @@ def read(connection: sqlite3.Connection, chat: ChatKey, wanted: Wanted) -> Reply
     chat_id, name, persona = row
     history = _history(connection, chat_id, wanted.history)
     peer = [chat.peer_id] if chat.kind == "private" else []
-    keys = {name_key(message.name) for message in history if not message.is_mine}
+    keys = set(map(name_key, {message.name for message in history if not message.is_mine}))
     return ReplyView(
         chat_id=chat_id,
         read=traces.read(connection, chat_id),

@@ -126,6 +126,10 @@ class SearchView:
         """All names that people of this chat have or had, with the user ids of who bears each."""
         return searched_names.names(self.connection, chat_id, self.known_names)
 
+    def reply_view(self, chat: ChatKey, wanted: reply_view.Wanted) -> reply_view.ReplyView:
+        """What stands before a reply in a chat, searched for or not."""
+        return reply_view.read(self.connection, chat, wanted)
+
     def linked(self, chat_id: int) -> list[links.Linked]:
         """The chats that searches in this one may look into."""
         return links.linked(self.connection, chat_id)
