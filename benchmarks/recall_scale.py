@@ -198,11 +198,14 @@ class Recall:
         self._recalling = module("recalling").Recalling(self.reader, "年轮", clock, self._calendar)
         self._query = module("recalling").RecallQuery
         self._understand = module("memory.query").understand
+        self._nobody = module("memory.people").People()
 
     def terms(self, text: str) -> tuple[str, ...]:
         """What a question is searched by; nothing where it is about a time."""
         now = datetime.now(UTC)
-        question = self._understand(text, asker=None, people={}, now=now, calendar=self._calendar)
+        question = self._understand(
+            text, asker=None, people=self._nobody, now=now, calendar=self._calendar
+        )
         return () if question.search.span else question.search.terms
 
     async def seconds(self, chat_id: int, text: str) -> float:

@@ -16,6 +16,7 @@ from .memory.calendar import Calendar
 from .memory.embedding import Near, Nearest
 from .memory.fusion import fuse
 from .memory.keymarks import strip_key_marks
+from .memory.people import People
 from .memory.query import Question, understand
 from .memory.ranking import rank
 from .memory.recalled import Look, address_of, choose, shown_names
@@ -157,12 +158,12 @@ class Recalling:
         names = view.names(chat_id)
         here, widened = self._look_in(view, chat_id, asked, names)
         found = [here]
-        elsewhere = replace(asked, query=replace(query, shown=()))
+        elsewhere = replace(asked, query=replace(query, shown=())) if others else asked
         for other in others:
-            people = dict(view.names(other.chat_id))
-            for name, user_ids in names.items():
+            people = People(view.names(other.chat_id).bearers)
+            for name, user_ids in names.bearers.items():
                 # Whom a name means here it means there, whatever they are called there.
-                people[name] = people.get(name, set()) | user_ids
+                people.add(name, user_ids)
             there, _ = self._look_in(view, other.chat_id, elsewhere, people)
             found.append([one._replace(place=other.place) for one in there[: query.limit]])
         in_turn = (one for one in chain.from_iterable(zip_longest(*found)) if one is not None)
@@ -172,7 +173,7 @@ class Recalling:
         return replace(result, widened=widened, embedding_used=chat_id in asked.near)
 
     def _look_in(
-        self, view: SearchView, chat_id: int, asked: _Asked, people: Mapping[str, set[str]]
+        self, view: SearchView, chat_id: int, asked: _Asked, people: People
     ) -> tuple[Sequence[Candidate], bool]:
         """What there is in one chat, best first, and whether it had to leave the time that was
         asked about. `people`: whom names mean."""
@@ -211,7 +212,7 @@ class Recalling:
         asked: _Asked,
         places: Mapping[str, int],
         hits: Sequence[Candidate],
-        people: Mapping[str, set[str]],
+        people: People,
     ) -> RecallResult:
         """The best of it. `places`: the chats that were looked into, by what their hits are told
         to be from."""
@@ -234,7 +235,9 @@ class Recalling:
             names = {**names_there, **names}
             unresolved += links_there.unresolved
         # Who else is or was called so is told apart, whether anything of theirs came back or not.
-        namesakes = {other: name for name in names.values() for other in people.get(name, ())}
+        namesakes = {
+            other: name for name in names.values() for other in people.bearers.get(name, ())
+        }
         called = shown_names(namesakes | names, self._character)
         look = Look(self._calendar, called, self._character, query.asker, query.this_year)
         chosen = choose(hits, by_fact, look, query.limit, query.budget_tokens)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import pytest
 
 from plugins.nonebot_plugin_nianlun.memory.calendar import Calendar
+from plugins.nonebot_plugin_nianlun.memory.people import People
 from plugins.nonebot_plugin_nianlun.memory.query import Question, question_of, understand
 from plugins.nonebot_plugin_nianlun.memory.terms import query_terms
 from plugins.nonebot_plugin_nianlun.types import ME
@@ -31,7 +32,7 @@ PAIR = {"小忆": {ME}, "小明": {"1"}}
 
 
 def ask(text: str, people: Mapping[str, set[str]] = GROUP, asker: str | None = "4") -> Question:
-    return understand(text, asker=asker, people=people, now=NOW, calendar=CALENDAR)
+    return understand(text, asker=asker, people=People(people), now=NOW, calendar=CALENDAR)
 
 
 @pytest.mark.parametrize(

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
 import re
 from typing import Final
 
-import rjieba
-
 from ..types import ME
 from .calendar import Calendar
+from .people import People, forms
 from .search import Search
 from .terms import fold, is_stop_word, query_terms, telling_terms
 from .time_asking import is_asking
@@ -56,8 +53,6 @@ _ANYTHING_SAID: Final = re.compile(
 )
 # With a blank in it a text may be quoted for that alone.
 _QUOTED: Final = re.compile(r"[\"'“‘「『](\S+)[\"'”’」』]")
-_IN_BRACKETS: Final = re.compile(r"【[^】]*】|\[[^\]]*\]|\([^)]*\)|「[^」]*」|《[^》]*》")
-_PART: Final = re.compile(r"[^\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +101,12 @@ def understand(
     text: str,
     *,
     asker: str | None,
-    people: Mapping[str, AbstractSet[str]],
+    people: People,
     now: datetime,
     calendar: Calendar,
     words_only: bool = False,
 ) -> Question:
-    """Read a question. `people` has the user ids of everybody who bears or bore a name.
+    """Read a question.
 
     `words_only`: it is typed for what is written there, and to nobody. 我 and 你 are words in it
     unless it asks for a time, the bot's name is one like any other, and a quoted word is no time.
@@ -124,7 +119,7 @@ def understand(
     span, rest = (None, head) if quoted else _read_time(head, people, now, calendar)
     words = fold(rest)
     named, without = _read_names(words, people, to_bot=not words_only)
-    speakers = set().union(*people.values()) | {asker} - {None}
+    speakers = people.user_ids | {asker} - {None}
     others = speakers - {ME}
     of_us = _PRONOUN.search(without) or _WE_TALKED.search(without)
     to_us = span is not None or not words_only
@@ -164,7 +159,7 @@ def wording(text: str, now: datetime, calendar: Calendar) -> str:
     for whatever there is; empty when it is of a time and nothing else."""
     if quoted := _QUOTED.fullmatch(text):
         return fold(quoted[1])
-    span, rest = _read_time(text[:_LONGEST], {}, now, calendar)
+    span, rest = _read_time(text[:_LONGEST], People(), now, calendar)
     words = _ANYTHING_SAID.sub(" ", fold(rest))
     if telling_terms(words):
         return words
@@ -172,7 +167,7 @@ def wording(text: str, now: datetime, calendar: Calendar) -> str:
 
 
 def _read_time(
-    text: str, people: Mapping[str, AbstractSet[str]], now: datetime, calendar: Calendar
+    text: str, people: People, now: datetime, calendar: Calendar
 ) -> tuple[TimeRange | None, str]:
     """The time that a text asks for, and the text without its words.
 
@@ -186,7 +181,7 @@ def _read_time(
         if span is None or span.begin > now:
             span = None  # of a time to come nothing was said in it
             break
-        inside = [name for name in people if name != span.words and span.words in name]
+        inside = [name for name in people.bearers if name != span.words and span.words in name]
         name = max((name for name in inside if name in text), key=len, default=None)
         if name is None or len(hidden) == _MOST_NAMES:
             text = text.replace(span.words, " ", 1)
@@ -206,14 +201,18 @@ def _subject(words: str, asker: str | None) -> str | None:
     return None
 
 
-def _without_calls(words: str, people: Mapping[str, AbstractSet[str]]) -> str:
+def _without_calls(words: str, people: People) -> str:
     """`words` without the bot's name where it only calls: behind an @, or apart from the sentence
     (小忆，去年谁欠火锅). That tells nothing about what is asked."""
-    names = (name for name, user_ids in people.items() if ME in user_ids and name.strip())
-    for name in sorted(names, key=len, reverse=True):
+    names = (name for name in people.own if name.strip())
+    for name in sorted(names, key=lambda name: (-len(name), name)):
         escaped = rf"(?:{re.escape(name)})+"
+        if not re.search(escaped, words, re.IGNORECASE):
+            continue
         # @小忆同学 may be somebody else.
-        longer = "|".join(re.escape(one) for one in people if one != name and one.startswith(name))
+        longer = "|".join(
+            re.escape(one) for one in people.bearers if one != name and one.startswith(name)
+        )
         another = f"(?!{longer})" if longer else ""
         behind = rf"(?!{_LETTER})" if name[-1] < _FIRST_UNSPACED else ""
         # Between blanks a name of letters is a word of its sentence like any other.
@@ -227,9 +226,7 @@ def _without_calls(words: str, people: Mapping[str, AbstractSet[str]]) -> str:
     return words
 
 
-def _read_names(
-    words: str, people: Mapping[str, AbstractSet[str]], *, to_bot: bool
-) -> tuple[tuple[str, ...], str]:
+def _read_names(words: str, people: People, *, to_bot: bool) -> tuple[tuple[str, ...], str]:
     """The bearers of names in folded `words`, and what is left of these without the names.
 
     `to_bot`: whoever says the bot's own name speaks to it, so there it reads 你.
@@ -246,17 +243,17 @@ def _read_names(
     return tuple(found), words
 
 
-def _bearers(words: str, people: Mapping[str, AbstractSet[str]]) -> dict[str, set[str]]:
+def _bearers(words: str, people: People) -> dict[str, set[str]]:
     """User ids by each name in `words`, and by each part that only one person or one name has."""
     whole: dict[str, set[str]] = {}
-    parts: dict[str, dict[str, AbstractSet[str]]] = {}
-    for name, user_ids in people.items():
-        folded, pieces = _forms(name)
+    parts: dict[str, dict[str, set[str]]] = {}
+    for name in people.within(words):
+        folded, pieces = forms(name)
         if folded in words and len(folded) > 1 and not _is_filler(folded):
-            whole.setdefault(folded, set()).update(user_ids)
+            whole.setdefault(folded, set()).update(people.bearers[name])
         for part in pieces:
             if part in words:
-                parts.setdefault(part, {})[folded] = user_ids
+                parts.setdefault(part, {}).setdefault(folded, set()).update(people.bearers[name])
     for part, names in parts.items():
         ids = set().union(*names.values())
         if part not in whole and (len(ids) == 1 or len(names) == 1):
@@ -267,24 +264,6 @@ def _bearers(words: str, people: Mapping[str, AbstractSet[str]]) -> dict[str, se
 def _is_filler(name: str) -> bool:
     """Whether it is a word like 什么, which means its bearer hardly ever, unlike Will or May."""
     return name[0] >= _FIRST_UNSPACED and is_stop_word(name)
-
-
-@lru_cache(maxsize=20_000)
-def _forms(name: str) -> tuple[str, tuple[str, ...]]:
-    """A name folded, and what may stand for it: 小鹿 for 【群主】小鹿-上海.
-
-    That is what stands first outside brackets, and what else there no dictionary has.
-    """
-    folded = fold(name).strip()
-    pieces = _PART.findall(_IN_BRACKETS.sub(" ", folded))
-    telling = [
-        piece
-        for place, piece in enumerate(pieces)
-        if len(piece) > 1
-        and not (piece.isdecimal() or is_stop_word(piece))
-        and (place == 0 or not rjieba.has_word(piece))
-    ]
-    return folded, tuple(telling)
 
 
 def _whole(name: str) -> str:

@@ -13,6 +13,7 @@ from tortoise.connection import get_connection
 from ..memory.calendar import Calendar
 from ..memory.embedding import Near
 from ..memory.links import Linked
+from ..memory.people import People
 from ..memory.search import Candidate, Search, SearchKind
 from ..types import ChatKey
 from . import links, reply_view, searched_names, searching
@@ -122,8 +123,8 @@ class SearchView:
         whose words and facts that makes."""
         return searched_names.company(self.connection, chat_id, hits)
 
-    def names(self, chat_id: int) -> dict[str, set[str]]:
-        """All names that people of this chat have or had, with the user ids of who bears each."""
+    def names(self, chat_id: int) -> People:
+        """All names that people of this chat have or had. To be read, not to be changed."""
         return searched_names.names(self.connection, chat_id, self.known_names)
 
     def reply_view(self, chat: ChatKey, wanted: reply_view.Wanted) -> reply_view.ReplyView:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import sqlite3
 
 from ..memory.links import Linked, resolve, wanted
+from ..memory.people import People
 from ..memory.search import Candidate
 from . import fact_links
 from .keys import chunks
@@ -22,16 +23,13 @@ _NAMES = "SELECT name, user_id FROM nianlun_speaker_name WHERE chat_id = ? AND i
 class Names:
     """The names of a chat as they were read last."""
 
-    bearers: dict[str, set[str]] = field(default_factory=dict)
-    """User ids by name."""
+    people: People = field(default_factory=People)
     count: int = 0
     last: int = 0
     """The highest row id."""
 
 
-def names(
-    connection: sqlite3.Connection, chat_id: int, known: dict[int, Names]
-) -> dict[str, set[str]]:
+def names(connection: sqlite3.Connection, chat_id: int, known: dict[int, Names]) -> People:
     """See `SearchView.names`. `known`, by chat, is brought up to date: only what is new is read,
     and all of it where anything is gone."""
     now = connection.execute(_STAND_OF_NAMES, (chat_id,)).fetchone()
@@ -42,9 +40,9 @@ def names(
             one = known[chat_id] = Names()
             rows = connection.execute(_NAMES, (chat_id, 0)).fetchall()
         for name, user_id in rows:
-            one.bearers.setdefault(name, set()).add(user_id)
+            one.people.add(name, [user_id])
         one.count, one.last = now
-    return one.bearers
+    return one.people
 
 
 def company(
