@@ -17,7 +17,7 @@ from nonebot.adapters.onebot.v11 import Event, MessageEvent
 from nonebot.config import Config as NoneBotConfig
 
 from .capture.catching_up import CatchingUp
-from .capture.events import chat_of, incoming, withdrawal
+from .capture.events import chat_of, incoming, is_to, withdrawal
 from .capture.outgoing import SEND_APIS, ambiguous, sent
 from .capture.presence import Presence
 from .capture.recorder import Recorder
@@ -241,7 +241,8 @@ class Nianlun:
                 return
             if message.user_id != ME and self._is_command(message):
                 message = replace(message, skipped="command")
-            self.recorder.accept(message)
+            # The reply waits until its question is on record, however soon that is begun.
+            self.recorder.accept(message, hurry=is_to(message, bot.self_id))
             self.media.heard(message)
             self.replier.heard(message)
 

@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain, islice, zip_longest
-import sqlite3
 from typing import TypeAlias
 
 from .clock import Clock
@@ -22,7 +21,7 @@ from .memory.ranking import rank
 from .memory.recalled import Look, address_of, choose, shown_names
 from .memory.search import Candidate, RecallResult, Search
 from .memory.terms import index_terms, telling_terms
-from .store.database import translate
+from .store.database import translated
 from .store.keys import NAMELESS
 from .store.search import SearchReader, SearchView
 from .types import ME
@@ -124,10 +123,8 @@ class Recalling:
         if query.limit <= 0 or query.budget_tokens <= 0:
             return RecallResult()
         asked = _Asked(self._settled(query), near or {}, self._clock.now())
-        try:
+        with translated():
             return self._recall(view, chat_id, asked)
-        except sqlite3.Error as error:
-            raise translate(error) from error
 
     def _settled(self, query: RecallQuery) -> RecallQuery:
         speaker, given = query.speaker, query.time_range

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from contextlib import closing
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from functools import wraps
 import importlib
@@ -371,3 +371,12 @@ def translate(error: Exception) -> StoreError:
     if _BROKEN.search(reason):
         return _damaged(reason)
     return StoreUnavailable(f"数据库出错：{reason}")
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Raises StoreError for what a plain connection complains of."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise translate(error) from error

@@ -11,7 +11,7 @@ import sqlite3
 import threading
 from typing import TypeVar
 
-from .database import BUSY_TIMEOUT_MS, translate
+from .database import BUSY_TIMEOUT_MS, translated
 
 T = TypeVar("T")
 
@@ -65,7 +65,7 @@ class ReadThread:
                 self._connection.interrupt()
 
     def _work(self, work: Callable[[sqlite3.Connection], T], token: object) -> T:
-        try:
+        with translated():
             connection = self._connected()
             with self._lock:
                 self._running = token
@@ -78,8 +78,6 @@ class ReadThread:
                     self._running = None
                 with suppress(sqlite3.Error):
                     connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            raise translate(error) from error
 
     def _connected(self) -> sqlite3.Connection:
         if self._connection is None:
