@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from plugins.nonebot_plugin_nianlun import nianlun
 from plugins.nonebot_plugin_nianlun.capture.readable import readable
 from plugins.nonebot_plugin_nianlun.memory.fact_items import FactItem
 from plugins.nonebot_plugin_nianlun.memory.vault import digest
@@ -353,9 +354,10 @@ async def test_a_deleted_message_stays_away_where_both_files_meet(
 
 
 async def test_an_older_file_adds_nothing_where_activities_were_emptied(
-    world: World, tmp_path: Path
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of one the activity was deleted, of another all lines, of a third both in part."""
+    monkeypatch.setattr(nianlun, "clock", world.clock)
     await close_days(world, 5, start=FIRST)
     old = write(tmp_path / "old.jsonl", await world.export())
     second, fourth = await memories.activity(1, 2), await memories.activity(1, 4)

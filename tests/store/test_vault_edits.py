@@ -263,7 +263,9 @@ async def test_what_has_gone_on_since_stays_and_is_told(
     vault, rows = await a_vault(tmp_path)
     chat_id = await chats.find(GROUP)
     assert chat_id is not None
-    day, activity = newest(rows, "day"), newest(rows, "activity")
+    day = newest(rows, "day")
+    # Of another day: one that loses an activity is being written anew.
+    activity = [row for row in of(rows, "activity") if row["date"] < day["date"]][-1]
     coffee = next(row for row in of(rows, "fact") if row["name"] == "coffee")
     pages = [
         rewrite(vault, day["text"], "我写的一天。"),
