@@ -241,8 +241,10 @@ class Nianlun:
                 return
             if message.user_id != ME and self._is_command(message):
                 message = replace(message, skipped="command")
-            # The reply waits until its question is on record, however soon that is begun.
-            self.recorder.accept(message, hurry=is_to(message, bot.self_id))
+            # The reply waits until its question is on record. Not while something is being said:
+            # that is on record after its result, and stands before what came meanwhile.
+            hurry = not self._said_at and is_to(message, bot.self_id)
+            self.recorder.accept(message, hurry=hurry)
             self.media.heard(message)
             self.replier.heard(message)
 

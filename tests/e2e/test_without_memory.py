@@ -24,7 +24,7 @@ SLACK = 3.0
 """Another process on a busy machine, and the sending."""
 PLUGIN = """
 import asyncio
-import time
+import threading
 
 from nonebot import on_fullmatch, require
 
@@ -35,12 +35,21 @@ from tortoise import Tortoise
 
 blocked = set()
 
-async def hold_up(seconds):
-    await nianlun.searching._beside.run(lambda connection: time.sleep(seconds), to_its_end=True)
+released = threading.Event()
+
+async def hold_up(thread):
+    await thread.run(lambda connection: released.wait(20), to_its_end=True)
 
 @on_fullmatch("占住", priority=0, block=True).handle()
 async def _(bot, event):
-    blocked.add(asyncio.create_task(hold_up(4.5)))
+    for thread in (nianlun.searching._reading, nianlun.searching._beside):
+        blocked.add(asyncio.create_task(hold_up(thread)))
+    await bot.send(event, "好")
+
+@on_fullmatch("放开", priority=0, block=True).handle()
+async def _(bot, event):
+    released.set()
+    await asyncio.gather(*blocked)
     await bot.send(event, "好")
 
 @on_fullmatch("只读", priority=0, block=True).handle()
@@ -135,6 +144,7 @@ async def test_reading_that_takes_too_long(talk: Talk) -> None:
     prompt, seconds = await talk.ask()
     assert "橘子" not in prompt
     assert LIMIT <= seconds < LIMIT + SLACK
+    await talk.order("放开")
     assert "最近一次回复没有记忆：读记忆超过了 3 秒" in await talk.status()
     await talk.healed()
 
