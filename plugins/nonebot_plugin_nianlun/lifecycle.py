@@ -17,7 +17,7 @@ from nonebot.adapters.onebot.v11 import Event, MessageEvent
 from nonebot.config import Config as NoneBotConfig
 
 from .capture.catching_up import CatchingUp
-from .capture.events import chat_of, incoming, is_to, withdrawal
+from .capture.events import chat_of, incoming, withdrawal
 from .capture.outgoing import SEND_APIS, ambiguous, sent
 from .capture.presence import Presence
 from .capture.recorder import Recorder
@@ -241,10 +241,7 @@ class Nianlun:
                 return
             if message.user_id != ME and self._is_command(message):
                 message = replace(message, skipped="command")
-            # The reply waits until its question is on record. Not while something is being said:
-            # that is on record after its result, and stands before what came meanwhile.
-            hurry = not self._said_at and is_to(message, bot.self_id)
-            self.recorder.accept(message, hurry=hurry)
+            self.recorder.accept(message)
             self.media.heard(message)
             self.replier.heard(message)
 

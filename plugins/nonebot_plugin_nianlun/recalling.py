@@ -67,6 +67,10 @@ class RecallQuery:
     this_year: int | None = None
     """The year that messages and activities need not tell."""
 
+    @property
+    def is_for_nothing(self) -> bool:
+        return self.limit <= 0 or self.budget_tokens <= 0
+
 
 Nearby: TypeAlias = Mapping[int, Sequence[Near]]
 """What is near to a text by meaning, in the chats where that can be told."""
@@ -113,6 +117,8 @@ class Recalling:
 
         Raises StoreError; no text makes it raise anything else.
         """
+        if query.is_for_nothing:
+            return RecallResult()
         near = await self._near(chat_id, query)
         return await self._reader.run(lambda view: self.search(view, chat_id, query, near))
 
@@ -120,7 +126,7 @@ class Recalling:
         self, view: SearchView, chat_id: int, query: RecallQuery, near: Nearby | None = None
     ) -> RecallResult:
         """The same, in the reader's thread."""
-        if query.limit <= 0 or query.budget_tokens <= 0:
+        if query.is_for_nothing:
             return RecallResult()
         asked = _Asked(self._settled(query), near or {}, self._clock.now())
         with translated():
@@ -140,7 +146,7 @@ class Recalling:
         )
 
     async def _near(self, chat_id: int, query: RecallQuery) -> Nearby:
-        if self._nearest is None or query.limit <= 0 or query.budget_tokens <= 0:
+        if self._nearest is None:
             return {}
         chat_ids = [chat_id]
         if self._settled(query).linked:
@@ -157,10 +163,8 @@ class Recalling:
         found = [here]
         elsewhere = replace(asked, query=replace(query, shown=())) if others else asked
         for other in others:
-            people = People(view.names(other.chat_id).bearers)
-            for name, user_ids in names.bearers.items():
-                # Whom a name means here it means there, whatever they are called there.
-                people.add(name, user_ids)
+            # Whom a name means here it means there, whatever they are called there.
+            people = names.joined(view.names(other.chat_id))
             there, _ = self._look_in(view, other.chat_id, elsewhere, people)
             found.append([one._replace(place=other.place) for one in there[: query.limit]])
         in_turn = (one for one in chain.from_iterable(zip_longest(*found)) if one is not None)
@@ -232,9 +236,7 @@ class Recalling:
             names = {**names_there, **names}
             unresolved += links_there.unresolved
         # Who else is or was called so is told apart, whether anything of theirs came back or not.
-        namesakes = {
-            other: name for name in names.values() for other in people.bearers.get(name, ())
-        }
+        namesakes = {other: name for name in names.values() for other in people.bearers(name)}
         called = shown_names(namesakes | names, self._character)
         look = Look(self._calendar, called, self._character, query.asker, query.this_year)
         chosen = choose(hits, by_fact, look, query.limit, query.budget_tokens)

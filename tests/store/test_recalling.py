@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 import re
 import sqlite3
+import threading
+import time as clock
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -19,6 +22,7 @@ from plugins.nonebot_plugin_nianlun.capture.readable import readable
 from plugins.nonebot_plugin_nianlun.chat.recall import Recaller, last_words
 from plugins.nonebot_plugin_nianlun.chat.standing import Standing
 from plugins.nonebot_plugin_nianlun.config import Settings
+from plugins.nonebot_plugin_nianlun.errors import StoreError
 from plugins.nonebot_plugin_nianlun.memory.calendar import Calendar
 from plugins.nonebot_plugin_nianlun.memory.search import Candidate, RecallResult
 from plugins.nonebot_plugin_nianlun.memory.tokens import estimate_tokens
@@ -30,9 +34,11 @@ from plugins.nonebot_plugin_nianlun.store import (
     facts,
     links,
     recording,
+    reply_view,
     searching,
 )
 from plugins.nonebot_plugin_nianlun.store.database import transactional
+from plugins.nonebot_plugin_nianlun.store.reply_view import DayView
 from plugins.nonebot_plugin_nianlun.store.search import SearchReader
 from plugins.nonebot_plugin_nianlun.types import ME, ChatKey, Fact, Incoming, Message, Withdrawal
 from tests.support.scripted_writer import SetClock
@@ -73,9 +79,9 @@ class World:
         query = RecallQuery(text, **options)
         return await self.recalling.recall(await self.id_of(chat), query)
 
-    def recaller(self, nearest: Meaning | None = None) -> Recaller:
+    def recaller(self, nearest: Meaning | None = None, **values: Any) -> Recaller:
         recalling = Recalling(self.reader, "小忆", self.clock, CALENDAR, nearest)
-        return Recaller(Settings(), "小忆", self.clock, CALENDAR, recalling)
+        return Recaller(Settings(**values), "小忆", self.clock, CALENDAR, recalling)
 
 
 @pytest.fixture
@@ -303,6 +309,55 @@ async def test_a_search_that_fails_costs_what_it_would_have_found(
         assert recaller.trouble.startswith(trouble)
     assert "一吃就肿" in await told()
     assert recaller.trouble is None
+
+
+async def test_behind_somebody_elses_long_search_a_reply_waits_no_longer_than_for_its_own(
+    world: World,
+) -> None:
+    await world.say("小忆你好")
+    recaller, done = world.recaller(), threading.Event()
+    long = asyncio.create_task(world.reader.run(lambda _: done.wait(20)))
+    await asyncio.sleep(0.1)
+    began = clock.monotonic()
+    prompt = recaller.prompt_of(GROUP, await recaller.remember(GROUP, DEER))
+    assert 0.9 < clock.monotonic() - began < 2.5
+    assert "小忆你好" in prompt.messages[-1]["content"]
+    assert recaller.trouble == "搜索记忆超过了 1 秒"
+    done.set()
+    assert await long
+
+
+async def test_of_what_nobody_waits_for_nothing_more_is_searched(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The promises of a day are read before, and their trouble is told apart from all else."""
+    await world.say("小忆你好")
+
+    def interrupted(*_: object) -> DayView:
+        raise sqlite3.OperationalError("interrupted")
+
+    def never(*_: object, **__: object) -> list[Candidate]:
+        raise AssertionError("nobody waits for it")
+
+    monkeypatch.setattr(reply_view, "_read_day", interrupted)
+    monkeypatch.setattr(searching, "find", never)
+    memory = await world.recaller().remember(GROUP, DEER)
+    assert isinstance(memory.recalled, StoreError)
+    assert [line.text for line in memory.lines] == ["小忆你好"]
+
+
+@pytest.mark.parametrize("nearest", [None, Meaning()])
+async def test_the_persona_is_that_of_its_file_now(
+    world: World, tmp_path: Path, nearest: Meaning | None
+) -> None:
+    await world.say("小忆你好")
+    file = tmp_path / "persona.md"
+    file.write_text("爱说笑话。", encoding="utf-8")
+    recaller = world.recaller(nearest, persona_file=file)
+    for text in ("爱说笑话。", "话不多，也不爱笑。"):
+        file.write_text(text, encoding="utf-8")
+        prompt = recaller.prompt_of(GROUP, await recaller.remember(GROUP, DEER))
+        assert f"\n\n{text}\n\n" in prompt.messages[0]["content"]
 
 
 @pytest.mark.parametrize("nearest", [None, Meaning()])

@@ -94,20 +94,6 @@ async def test_a_flush_does_not_wait_for_company(
     assert len(on_disk(database_file)) == 2
 
 
-async def test_what_is_in_a_hurry_waits_for_no_company(
-    recorder: Recorder, database_file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "COMMIT_INTERVAL", 30.0)
-    recorder.accept(said(1))
-    await asyncio.sleep(0.05)
-    assert on_disk(database_file) == []
-    recorder.accept(said(2), hurry=True)
-    await until(lambda: len(on_disk(database_file)) == 2, 5)
-    recorder.accept(said(3))
-    await asyncio.sleep(0.05)
-    assert len(on_disk(database_file)) == 2
-
-
 async def test_a_flush_of_nothing_returns(recorder: Recorder) -> None:
     async with asyncio.timeout(1):
         await recorder.flush()

@@ -11,4 +11,5 @@ class Finder(SearchReader):
         return await self.run(lambda view: view.find(chat_id, search, around=around))
 
     async def names(self, chat_id: int) -> dict[str, set[str]]:
-        return await self.run(lambda view: view.names(chat_id).bearers)
+        people = await self.run(lambda view: view.names(chat_id))
+        return {name: people.bearers(name) for name in people.names}

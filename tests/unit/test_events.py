@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import replace
 from datetime import UTC, datetime
 import json
 from pathlib import Path
@@ -24,7 +23,6 @@ import pytest
 from plugins.nonebot_plugin_nianlun.capture.events import (
     chat_of,
     incoming,
-    is_to,
     reply_target,
     sender_role,
     withdrawal,
@@ -134,28 +132,6 @@ class TestIncoming:
         assert said.chat_name == "摸鱼研究所①群"
         assert (said.source, said.via, said.delivery, said.skipped) == ("event", None, "ok", None)
         assert [segment["type"] for segment in said.segments] == ["reply", "at", "text"]
-
-    @pytest.mark.parametrize(
-        ("changes", "is_said_to_it"),
-        [
-            ({}, True),
-            ({"qq": "10010"}, False),
-            ({"qq": "all"}, False),
-            ({"qq": int(BOT)}, True),
-        ],
-    )
-    def test_whom_an_at_means(self, changes: dict[str, Any], is_said_to_it: bool) -> None:
-        at = {"type": "at", "data": {"qq": BOT} | changes}
-        said = replace(
-            heard(adapted(payload())), segments=[{"type": "text", "data": {"text": "在吗"}}, at]
-        )
-        assert is_to(said, BOT) is is_said_to_it
-
-    def test_in_private_all_is_said_to_the_bot_but_what_it_says_itself(self) -> None:
-        said = replace(heard(adapted(payload())), chat=ChatKey(BOT, "private", "1"), segments=[])
-        assert is_to(said, BOT)
-        assert not is_to(replace(said, user_id=ME), BOT)
-        assert not is_to(replace(said, chat=ChatKey(BOT, "group", "1")), BOT)
 
     def test_what_the_adapter_cut_away_is_still_there(self) -> None:
         event = adapted(payload())

@@ -123,9 +123,8 @@ def of_prompt(names: list[str], texts: list[str]) -> list[str]:
         days=tuple(Memory("day", "2026-11-28", t, (1,), (), 1, "model", AT) for t in told),
         activities=(Activity(3, "2026-11-29", told[0], (12,), "turn", AT, "model", AT),),
     )
-    look = Look(
-        CALENDAR, dict(zip(map(str, range(20_000, 20_009)), names, strict=False)), "小忆", None
-    )
+    called = dict(zip(map(str, range(20_000, 20_009)), names, strict=False))
+    look = Look(CALENDAR, called, "小忆", None, this_year=AT.year)
     found = [
         Candidate(kind=kind, ref=n + 10, score=1, text=text, user_id="20000", time=AT,
                   period="2026-11-28", category="preferences", name="咖啡", place=place)

@@ -40,5 +40,19 @@ def test_whoever_bears_a_name_is_added_to_it() -> None:
     people = People({"阿宁": ["4"]})
     people.add("阿宁", ["5"])
     people.add("小忆", [ME])
-    assert people.bearers == {"阿宁": {"4", "5"}, "小忆": {ME}}
+    assert set(people.names) == {"小忆", "阿宁"}
+    assert people.bearers("阿宁") == {"4", "5"}
+    assert people.bearers("谁") == set()
     assert (people.user_ids, people.own) == ({"4", "5", ME}, {"小忆"})
+
+
+def test_those_of_two_chats_together() -> None:
+    here, there = People({"阿宁": ["4"], "小忆": [ME]}), People({"阿宁": ["5"], "阿川": ["6"]})
+    both = here.joined(there)
+    assert both.bearers("阿宁") == {"4", "5"}
+    assert both.within("小忆和阿川") == {"小忆", "阿川", "阿宁"}
+    assert (both.user_ids, both.own) == ({"4", "5", "6", ME}, {"小忆"})
+    there.add("年轮", [ME])
+    assert set(both.names) == {"小忆", "年轮", "阿宁", "阿川"}
+    assert both.own == {"小忆", "年轮"}
+    assert (here.bearers("阿宁"), there.bearers("阿宁")) == ({"4"}, {"5"})

@@ -123,14 +123,6 @@ def has_reply(event: object) -> bool:
     return message is not None and any(segment.type == "reply" for segment in message)
 
 
-def is_to(message: Incoming, self_id: str) -> bool:
-    """Whether a line is said to the bot, as far as it shows before the adapter looks at it."""
-    if message.chat.kind == "private":
-        return message.user_id != ME
-    ats = (segment["data"].get("qq") for segment in message.segments if segment["type"] == "at")
-    return self_id in map(str, ats)
-
-
 def sender_role(event: object) -> str:
     """Return `owner`, `admin` or `member` in a group, and "" where there is no such thing."""
     role = _fields(_fields(event).get("sender")).get("role")

@@ -45,14 +45,11 @@ class Recorder:
         """Messages that are accepted and not on disk yet."""
         return self._accepted - self._stored
 
-    def accept(self, item: Incoming | Withdrawal, *, hurry: bool = False) -> None:
-        """Take a message; never waits and never fails. With `hurry` it waits for no company:
-        somebody will ask for it."""
+    def accept(self, item: Incoming | Withdrawal) -> None:
+        """Take a message; never waits and never fails."""
         self._queue.append(item)
         self._accepted += 1
         self._arrived.set()
-        if hurry:
-            self._hurry.set()
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._run(), name="nianlun-recorder")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 import re
+from threading import Lock
 
 from ..errors import ConfigError, PromptTooSmall
 from ..memory.render import one_line
@@ -58,6 +59,8 @@ class Personas:
         self._known: dict[str | None, tuple[object, str]] = {}
         self._known[None] = (stamp, load_persona(path, character))
         self._last: dict[ChatKey, str | None] = {}
+        self._looking = Lock()
+        """Replies look from one thread, and from another where they have waited too long."""
 
     @property
     def default(self) -> str:
@@ -77,16 +80,17 @@ class Personas:
         Reads the disk.
         """
         name = name or None
-        self._last[chat] = name
-        try:
-            self._look(name, check)
-        except (ConfigError, PromptTooSmall) as error:
-            self._troubles[chat] = (name, str(error))
-        else:
-            for other, (of, _) in list(self._troubles.items()):
-                if other == chat or of == name:
-                    self._troubles.pop(other, None)
-        return self._of(name)
+        with self._looking:
+            self._last[chat] = name
+            try:
+                self._look(name, check)
+            except (ConfigError, PromptTooSmall) as error:
+                self._troubles[chat] = (name, str(error))
+            else:
+                for other, (of, _) in list(self._troubles.items()):
+                    if other == chat or of == name:
+                        self._troubles.pop(other, None)
+            return self._of(name)
 
     def last(self, chat: ChatKey) -> str:
         """The persona that this chat was found to have last, as it was read last."""

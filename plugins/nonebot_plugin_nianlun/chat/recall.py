@@ -87,6 +87,7 @@ class Recaller:
             view = await self.view(chat, asker)
             return await self._recalled(chat, view, said if view.unrecorded else (), asker)
         wanted = self._wanted_of(chat, asker)
+        read: list[Remembered] = []
 
         def at_once(search: SearchView) -> Remembered:
             view = search.reply_view(chat, wanted)
@@ -94,6 +95,10 @@ class Recaller:
             lines = self._lines(chat, view, said if view.unrecorded else ())
             if view.chat_id is None:
                 return Remembered(view, lines)
+            if isinstance(view.day, StoreError):
+                # The index has trouble, or nobody waits any more.
+                return Remembered(view, lines, view.day)
+            read.append(Remembered(view, lines, TimeoutError()))
             try:
                 query = self._query(view, lines, asker)
                 return Remembered(view, lines, self._recalling.search(search, view.chat_id, query))
@@ -103,9 +108,12 @@ class Recaller:
         try:
             async with asyncio.timeout(_SEARCH_SECONDS):
                 return await self._recalling.reader.run(at_once)
-        except TimeoutError as error:
+        except (StoreError, TimeoutError) as error:
+            if read:
+                return read[0]
             view = await self.view(chat, asker)
-            return Remembered(view, self._lines(chat, view, said if view.unrecorded else ()), error)
+            lines = self._lines(chat, view, said if view.unrecorded else ())
+            return Remembered(view, lines, error)
 
     async def _recalled(
         self, chat: ChatKey, view: ReplyView, beside: Sequence[Message], asker: str | None

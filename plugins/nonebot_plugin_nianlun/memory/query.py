@@ -181,7 +181,7 @@ def _read_time(
         if span is None or span.begin > now:
             span = None  # of a time to come nothing was said in it
             break
-        inside = [name for name in people.bearers if name != span.words and span.words in name]
+        inside = [name for name in people.names if name != span.words and span.words in name]
         name = max((name for name in inside if name in text), key=len, default=None)
         if name is None or len(hidden) == _MOST_NAMES:
             text = text.replace(span.words, " ", 1)
@@ -211,7 +211,7 @@ def _without_calls(words: str, people: People) -> str:
             continue
         # @小忆同学 may be somebody else.
         longer = "|".join(
-            re.escape(one) for one in people.bearers if one != name and one.startswith(name)
+            re.escape(one) for one in people.names if one != name and one.startswith(name)
         )
         another = f"(?!{longer})" if longer else ""
         behind = rf"(?!{_LETTER})" if name[-1] < _FIRST_UNSPACED else ""
@@ -250,10 +250,10 @@ def _bearers(words: str, people: People) -> dict[str, set[str]]:
     for name in people.within(words):
         folded, pieces = forms(name)
         if folded in words and len(folded) > 1 and not _is_filler(folded):
-            whole.setdefault(folded, set()).update(people.bearers[name])
+            whole.setdefault(folded, set()).update(people.bearers(name))
         for part in pieces:
             if part in words:
-                parts.setdefault(part, {}).setdefault(folded, set()).update(people.bearers[name])
+                parts.setdefault(part, {}).setdefault(folded, set()).update(people.bearers(name))
     for part, names in parts.items():
         ids = set().union(*names.values())
         if part not in whole and (len(ids) == 1 or len(names) == 1):

@@ -146,7 +146,7 @@ class SearchReader:
         """`calendar` tells which moments a day, month or year is about. Opens nothing yet."""
         self._calendar = calendar
         self._reading = ReadThread(path, "nianlun-search")
-        # What a reply needs anyway never waits for a search.
+        # A reply that has waited long enough for a search reads here what it needs anyway.
         self._beside = ReadThread(path, "nianlun-reply")
         self._names: dict[int, searched_names.Names] = {}
 
