@@ -94,6 +94,31 @@ async def test_a_flush_does_not_wait_for_company(
     assert len(on_disk(database_file)) == 2
 
 
+async def test_what_comes_after_a_flush_waits_for_company_again(
+    recorder: Recorder, database_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where somebody else asked for the same lines while they were being stored."""
+    monkeypatch.setattr(module, "COMMIT_INTERVAL", 30.0)
+    storing, go_on, store = asyncio.Event(), asyncio.Event(), module.record
+
+    async def slowly(*values: Any) -> None:
+        storing.set()
+        await go_on.wait()
+        await store(*values)
+
+    monkeypatch.setattr(module, "record", slowly)
+    recorder.accept(said(1))
+    first = asyncio.create_task(recorder.flush())
+    await storing.wait()
+    second = asyncio.create_task(recorder.flush())
+    await asyncio.sleep(0)
+    go_on.set()
+    await asyncio.gather(first, second)
+    recorder.accept(said(2))
+    await asyncio.sleep(0.1)
+    assert len(on_disk(database_file)) == 1
+
+
 async def test_a_flush_of_nothing_returns(recorder: Recorder) -> None:
     async with asyncio.timeout(1):
         await recorder.flush()

@@ -100,6 +100,9 @@ class Recorder:
             while self._stored < target:
                 if not await self._commit():
                     await asyncio.sleep(_RETRY_SECONDS)
+            if not self.waiting:
+                # Whoever has asked for these meanwhile has them.
+                self._hurry.clear()
 
     async def _commit(self) -> bool:
         batch = [self._queue[index] for index in range(min(len(self._queue), _BATCH))]
