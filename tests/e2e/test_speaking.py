@@ -207,7 +207,9 @@ async def test_what_is_taken_back_while_the_model_thinks_is_not_quoted(
         assert "我要搬家" not in second
         taken_back = await client.group_message(at_bot(client, "那我呢"), SHE)
         await until(lambda: len(replies(model)) == 3)
-        waiting = await client.group_message(at_bot(client, "还有我"), HE)
+        second = int(time.time())
+        await client.group_message("哈哈", HE, at=second)
+        waiting = await client.group_message(at_bot(client, "还有我"), HE, at=second)
         await client.recall(waiting)
         await client.recall(taken_back)
         assert await client.stays_silent(2, GROUP)

@@ -257,8 +257,9 @@ class Replier:
                 standing = None
                 if view.chat_id is not None and view.read is not None:
                     standing = Standing(view.chat_id, view.read, _ids(turn))
-                told = {(line.user_id, line.time) for line in view.history}
-                is_asked = any((line.user_id, line.time) in told for line in said)
+                # In whole seconds: another line of theirs may be of the same.
+                told = {(line.user_id, line.time, line.text) for line in view.history}
+                is_asked = any((line.user_id, line.time, line.text) in told for line in said)
                 if standing is not None and not is_asked:
                     is_asked = await standing.is_asked()
         except Exception as error:
