@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 from nonebot.adapters.onebot.v11 import (
@@ -11,6 +12,7 @@ from nonebot.adapters.onebot.v11 import (
 )
 
 SELF = 10001
+_numbers = count(7)
 
 
 def message_event(
@@ -30,7 +32,7 @@ def message_event(
         "post_type": "message",
         "message_type": "private" if group_id is None else "group",
         "sub_type": "friend" if group_id is None else "normal",
-        "message_id": 7,
+        "message_id": next(_numbers),
         "user_id": user_id,
         "message": message,
         "raw_message": "",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from nonebot.adapters.onebot.v11 import MessageEvent
 import pytest
 
 from plugins.nonebot_plugin_nianlun.chat.turns import LONGEST_QUIET, MOST_WAITING, Turn, Turns
@@ -26,10 +27,9 @@ class Desk:
 
     def call(self, user: int, text: str, chat: ChatKey = CHAT) -> None:
         self.turns.heard(chat, str(user))
-        self.tasks.append(asyncio.create_task(self._answer(user, text, chat)))
+        self.tasks.append(asyncio.create_task(self.answer(message_event(text, user), chat)))
 
-    async def _answer(self, user: int, text: str, chat: ChatKey) -> None:
-        event = message_event(text, user)
+    async def answer(self, event: MessageEvent, chat: ChatKey) -> None:
         async with self.turns.turn(chat, event, called=True, patience=self.patience) as turn:
             if turn is not None:
                 await self._reply(turn)
@@ -54,6 +54,20 @@ async def test_lines_in_quick_succession_are_one_turn() -> None:
         await asyncio.sleep(QUIET / 3)
     await desk.done()
     assert desk.answered == [["在吗", "我今天", "好累"]]
+
+
+async def test_what_is_delivered_twice_is_answered_once() -> None:
+    desk, event = Desk(), message_event("在吗", 2)
+    for again in (event, event.model_copy(), event.model_copy(update={"message_id": 0})):
+        desk.tasks.append(asyncio.create_task(desk.answer(again, CHAT)))
+        await desk.done()
+    assert len(desk.answered) == 2, "of a line without an id nobody knows that it came before"
+    later = {"time": event.time + 1}, {"user_id": 3}, {"message_id": event.message_id + 10**6}
+    for other in later:
+        desk.tasks.append(asyncio.create_task(desk.answer(event.model_copy(update=other), CHAT)))
+    desk.tasks.append(asyncio.create_task(desk.answer(event, OTHER)))
+    await desk.done()
+    assert sum(map(len, desk.answered)) == 6
 
 
 async def test_a_line_that_does_not_call_is_waited_for_too() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from nonebot import logger
 from nonebot.adapters.onebot.v11 import MessageEvent
 
+from ..capture.events import id_text
 from ..types import ChatKey
 
 MOST_WAITING = 5
@@ -18,6 +19,8 @@ MOST_WAITING = 5
 LONGEST_QUIET = 4
 """An asker who goes on and on is answered after so many times the quiet time."""
 _MOST_CALLS = 10
+_KNOWN = 500
+"""So many of the last calls are known when they are delivered again."""
 
 
 @dataclass(slots=True)
@@ -44,6 +47,7 @@ class Turns:
         self._quiet = quiet
         self._locks: defaultdict[ChatKey, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._open: defaultdict[ChatKey, list[Turn]] = defaultdict(list)
+        self._known: deque[tuple[ChatKey, str, str, int]] = deque(maxlen=_KNOWN)
 
     def busy(self, chat: ChatKey) -> bool:
         """Whether somebody is being answered, or waits for it."""
@@ -61,10 +65,10 @@ class Turns:
     ) -> AsyncIterator[Turn | None]:
         """Wait for the turn that this line belongs to, and hold it.
 
-        None where there is nothing to do: another call of the same asker holds the turn, too
-        many wait, or it took longer than `patience` seconds.
+        None where there is nothing to do: it was delivered before, another call of the same asker
+        holds the turn, too many wait, or it took longer than `patience` seconds.
         """
-        turn = self._join(chat, event, called)
+        turn = None if self._is_known(chat, event) else self._join(chat, event, called)
         if turn is None:
             yield None
             return
@@ -78,6 +82,18 @@ class Turns:
                 yield None if late else turn
         finally:
             self._close(chat, turn)
+
+    def _is_known(self, chat: ChatKey, event: MessageEvent) -> bool:
+        """Whether this very line called before: some platforms deliver twice."""
+        message_id = id_text(event.message_id)
+        if message_id is None:
+            return False
+        # Ids alone are used again by some platforms.
+        call = (chat, str(event.user_id), message_id, event.time)
+        if call in self._known:
+            return True
+        self._known.append(call)
+        return False
 
     def _join(self, chat: ChatKey, event: MessageEvent, called: bool) -> Turn | None:
         asker, now = str(event.user_id), _now()
