@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from datetime import datetime
 import json
 from pathlib import Path
-import sqlite3
 import sys
 from typing import Any, cast
 
@@ -21,7 +20,7 @@ from tortoise.expressions import Q
 
 from ..types import ME
 from . import exclusions, speakers, sql, traces
-from .database import BUSY_TIMEOUT_MS, connect, transactional, translate
+from .database import BUSY_TIMEOUT_MS, connect, transactional, translated
 from .keys import MOMENT, chunks
 from .models import (
     Activity,
@@ -149,10 +148,8 @@ async def go_on(path: Path, chat_id: int) -> bool:
     if row is None:
         return False
     bounds = json.loads(row.value)
-    try:
+    with translated():
         more = await asyncio.to_thread(_remove, path, chat_id, bounds)
-    except sqlite3.Error as error:
-        raise translate(error) from error
     if more:
         await asyncio.sleep(_BREATH)
     else:

@@ -11,7 +11,7 @@ import time
 from typing import NamedTuple
 
 from .connections import CONNECTED, Connection, read
-from .database import BUSY_TIMEOUT_MS, connect, translate
+from .database import BUSY_TIMEOUT_MS, connect, translated
 from .gaps import ALIVE
 from .reindexing import is_complete
 from .search_schema import is_sound
@@ -52,10 +52,8 @@ def is_missing(path: Path) -> bool:
 
 async def examine(path: Path) -> Diagnosis:
     """Raises StoreError when the file cannot be read or written at all."""
-    try:
+    with translated():
         return await asyncio.to_thread(_examine, path)
-    except sqlite3.Error as error:
-        raise translate(error) from error
 
 
 def _examine(path: Path) -> Diagnosis:

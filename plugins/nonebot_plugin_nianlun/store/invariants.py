@@ -19,7 +19,7 @@ from ..memory.calendar import Calendar
 from ..memory.chat_view import ActivityView, ChatView, LineView, MemoryView, VersionView
 from ..memory.invariants import Inspection, inspect
 from . import search_check
-from .database import BUSY_TIMEOUT_MS, translate
+from .database import BUSY_TIMEOUT_MS, translated
 from .reindexing import is_complete
 
 _LINES = (
@@ -58,14 +58,12 @@ async def check(path: Path, chat_id: int, calendar: Calendar, now: datetime) -> 
 
 def read_and_check(path: Path, chat_id: int, calendar: Calendar, now: datetime) -> Inspection:
     """The same, in the thread of the caller."""
-    try:
+    with translated():
         timeout = BUSY_TIMEOUT_MS / 1000
         with closing(sqlite3.connect(path, timeout=timeout, isolation_level=None)) as connection:
             connection.execute("PRAGMA query_only = ON")
             connection.execute("BEGIN")
             return inspect(_view(connection, chat_id), calendar, now)
-    except sqlite3.Error as error:
-        raise translate(error) from error
 
 
 def _view(connection: sqlite3.Connection, chat_id: int) -> ChatView:

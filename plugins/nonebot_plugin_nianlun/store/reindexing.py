@@ -19,7 +19,7 @@ from nonebot import logger
 
 from ..errors import StoreError
 from ..memory.terms import TERMS_VERSION
-from .database import BUSY_TIMEOUT_MS, connect, translate
+from .database import BUSY_TIMEOUT_MS, connect, translated
 from .search import DROP, WRITE, Entry
 from .search_schema import LAST_REF, REFS, STATE, TEXTS, document, is_sound, start_over
 
@@ -133,23 +133,20 @@ async def rebuild(path: Path, chat_ids: list[int], told: Done) -> None:
 
 def _rebuild(path: Path, chat_ids: list[int], told: Done) -> None:
     done = 0
-    try:
-        with closing(connect(path, BUSY_TIMEOUT_MS / 1000)) as connection:
-            damaged = not is_sound(connection)
-            if damaged:
+    with translated(), closing(connect(path, BUSY_TIMEOUT_MS / 1000)) as connection:
+        damaged = not is_sound(connection)
+        if damaged:
+            with _transaction(connection):
+                start_over(connection)
+        for chat_id in chat_ids:
+            position: Position | None = Position(chat_id)
+            while position is not None:
                 with _transaction(connection):
-                    start_over(connection)
-            for chat_id in chat_ids:
-                position: Position | None = Position(chat_id)
-                while position is not None:
-                    with _transaction(connection):
-                        position, count = _part(connection, position)
-                    done += count
-                    told(done)
-            while damaged and step(connection):
-                pass  # the other chats have lost theirs too
-    except sqlite3.Error as error:
-        raise translate(error) from error
+                    position, count = _part(connection, position)
+                done += count
+                told(done)
+        while damaged and step(connection):
+            pass  # the other chats have lost theirs too
 
 
 class Reindexing:
@@ -185,8 +182,5 @@ class Reindexing:
                     await self._ending.wait()
 
     def _one_part(self) -> bool:
-        try:
-            with closing(connect(self._path, _LOCK_MS / 1000)) as connection:
-                return step(connection)
-        except sqlite3.Error as error:
-            raise translate(error) from error
+        with translated(), closing(connect(self._path, _LOCK_MS / 1000)) as connection:
+            return step(connection)
