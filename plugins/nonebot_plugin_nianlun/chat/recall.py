@@ -83,16 +83,20 @@ class Recaller:
         history all the same. Trouble with the search costs what that would have found, never the
         reply. Raises StoreError when nothing can be read.
         """
+
+        def lines_of(view: ReplyView) -> list[Message]:
+            return self._lines(chat, view, said if view.unrecorded else ())
+
         if not self._recalling.by_words_alone:
             view = await self.view(chat, asker)
-            return await self._recalled(chat, view, said if view.unrecorded else (), asker)
+            return await self._recalled(view, lines_of(view), asker)
         wanted = self._wanted_of(chat, asker)
         read: list[Remembered] = []
 
         def at_once(search: SearchView) -> Remembered:
             view = search.reply_view(chat, wanted)
             self._look_at_persona(chat, view)
-            lines = self._lines(chat, view, said if view.unrecorded else ())
+            lines = lines_of(view)
             if view.chat_id is None:
                 return Remembered(view, lines)
             if isinstance(view.day, StoreError):
@@ -112,14 +116,12 @@ class Recaller:
             if read:
                 return read[0]
             view = await self.view(chat, asker)
-            lines = self._lines(chat, view, said if view.unrecorded else ())
-            return Remembered(view, lines, error)
+            return Remembered(view, lines_of(view), error)
 
     async def _recalled(
-        self, chat: ChatKey, view: ReplyView, beside: Sequence[Message], asker: str | None
+        self, view: ReplyView, lines: list[Message], asker: str | None
     ) -> Remembered:
-        """The same, one after the other. `beside` are lines that are not stored, the last ones."""
-        lines = self._lines(chat, view, beside)
+        """The same, one after the other."""
         if view.chat_id is None:
             return Remembered(view, lines)
         query = self._query(view, lines, asker)
@@ -130,6 +132,7 @@ class Recaller:
             return Remembered(view, lines, error)
 
     def _lines(self, chat: ChatKey, view: ReplyView, beside: Sequence[Message]) -> list[Message]:
+        """The history with lines behind it that are not stored."""
         history = in_blocks(view.history, self._settings.history_messages, self._block(chat))
         return [*history, *_numbered_behind(history, beside)]
 
@@ -216,7 +219,8 @@ class Recaller:
         `asker` who would say it, by user id."""
         view = await self.view(chat)
         imagined = [] if asked is None else [self._imagined(chat, view.history, asked, asker)]
-        return self.prompt_of(chat, await self._recalled(chat, view, imagined, None))
+        lines = self._lines(chat, view, imagined)
+        return self.prompt_of(chat, await self._recalled(view, lines, None))
 
     def prompt_of(self, chat: ChatKey, memory: Remembered) -> ReplyPrompt:
         """The prompt of a reply that is made of this."""
