@@ -43,6 +43,7 @@ from plugins.nonebot_plugin_nianlun.store import (
     recording,
     said,
     search,
+    sql,
     usage,
     withdrawals,
 )
@@ -128,6 +129,7 @@ async def room(prepared_database: Path, tmp_path: Path) -> AsyncIterator[Room]:
 
 @transactional
 async def take_back(chat_id: int, message_id: str) -> None:
+    await sql.move_last_seqs({chat_id: 0})  # a transaction that reads first waits for no lock
     await withdrawals.withdraw(chat_id, Withdrawal(GROUP, message_id, DEER, NOON))
 
 
